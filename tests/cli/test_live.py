@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
+from msgspec import to_builtins
 from rich.console import Console
 from rich.text import Text
 
@@ -16,7 +19,7 @@ from tests.cli.screen import Screen
 from tests.render.test_histories import MIXES, SIZES
 from tests.runfile.runs import a_step
 from tkperf.analysis.workload_axes import name_stream
-from tkperf.cli.run_views import LiveView, RedrawnLines
+from tkperf.cli.run_views import InBackground, LiveView, RedrawnLines
 from tkperf.model.disturbance.io import Disturbance, DisturbanceCode
 from tkperf.model.figures import FigureKind, SectionPlan, TestPlan, drawn
 from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample, StreamPart
@@ -27,6 +30,8 @@ from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import ActiveRange, Step, Stream, Workload, combine, list_loads
 from tkperf.page.progress import build_progress
 from tkperf.pipeline.run_state import RunState
+from tkperf.procedures.interference import InterferenceTable
+from tkperf.procedures.read_profiles import load_profile
 from tkperf.render.terminal.progress_lines import format_end, render_lines
 from tkperf.runner.events import (
     PhaseStarted,
@@ -175,33 +180,85 @@ GRID_PLAN = TestPlan(
     title="Grid",
     sections=(SectionPlan(name="IOPS", quantities=("iops",), figures=(drawn(FigureKind.INTERFERENCE, "p99_us"),)),),
 )
+# A cell of one second with 1,000 reads, which are just enough for a 99th percentile.
+ENOUGH = 1000.0
 
 
-def test_a_grid_of_reads_and_writes_shows_read_latencies() -> None:
-    """In a section with reads and writes at the same time, each cell is the mean latency of the reads. The offered
-    reads determine the row, and the offered writes determine the column. The heading fits a terminal of 80 columns.
-    """
+def in_a_grid() -> RunState:
+    """Return the state of a run in the middle of a grid of reads and writes with a limit of 0.5 ms."""
+    table = msgspec.structs.replace(load_profile("quick").table(InterferenceTable), latency_limit_ms=0.5)
     state = in_a_round()
+    state.take(RunStarted(info=run_info(name="D3", profile={"interference": to_builtins(table)}), tests=("iops",)))
     state.take(TestStarted(test="iops", at_s=0, plan=GRID_PLAN))
-    latencies_ns = {(1000.0, 500.0): 120_000, (2000.0, 500.0): 150_000, (2000.0, None): 90_000}
-    for (read_iops, write_iops), latency_ns in latencies_ns.items():
-        reads = replace(work(100), offered_iops=read_iops)
-        load, measured = reads, Measurement(duration_s=1.0, read=io_stats([latency_ns] * 10), write=NO_IO)
-        if write_iops is not None:
-            writes = replace(work(block_size_bytes=128 * 1024), offered_iops=write_iops)
+    # The offered reads and writes, the reads that the drive did, and the latency of the reads.
+    for read_iops, write_iops, done, latency_ns in (
+        (ENOUGH, None, 1000, 90_000),
+        (ENOUGH, 500.0, 1000, 120_000),
+        (2 * ENOUGH, 500.0, 2000, 600_000),
+        (2 * ENOUGH, 1000.0, 1500, 100_000),
+        (100.0, None, 100, 90_000),
+        (None, 500.0, 0, 0),
+    ):
+        of_reads, of_writes = io_stats([latency_ns] * done), io_stats([9_000_000] * int(write_iops or 0))
+        reads, writes = (
+            None if rate is None else replace(load, offered_iops=rate)
+            for load, rate in ((work(100), read_iops), (work(block_size_bytes=128 * 1024), write_iops))
+        )
+        measured = Measurement(duration_s=1.0, read=of_reads, write=of_writes)
+        load = reads or writes
+        assert load is not None
+        if reads is not None and writes is not None:
             load = combine((Stream(name="reader", workload=reads), Stream(name="writer", workload=writes)))
-            slow = io_stats([9_000_000] * 10)
-            parts = (StreamPart(name="reader", read=measured.read), StreamPart(name="writer", write=slow))
-            measured = replace(measured, write=slow, streams=parts)
+            parts = (StreamPart(name="reader", read=of_reads), StreamPart(name="writer", write=of_writes))
+            measured = replace(measured, streams=parts)
         state.take(StepEnded(test="iops", record=replace(a_step(6), workload=load, measurement=measured)))
-    lines = lines_of(state, 80, 30)
-    head = next(number for number, line in enumerate(lines) if line.startswith("Reads, mean latency (µs)"))
-    assert lines[head] == "Reads, mean latency (µs); read IOPS down, MB/s of writes across"
-    assert [line.split() for line in lines[head + 1 : head + 4]] == [
-        ["0", "65.5"],
-        ["2,000", "90.0", "150"],
-        ["1,000", "120"],
+    return state
+
+
+def test_a_grid_of_reads_and_writes_shows_the_percentile_that_decides() -> None:
+    """Each cell of the grid is the 99th percentile of the reads in µs. A cell that was not reached, a cell with too few
+    reads, and a cell without reads have a word that is explained. The grid has the axes of the report and fits a
+    terminal of 80 columns.
+    """
+    lines = lines_of(in_a_grid(), 80, 30)
+    head = next(number for number, line in enumerate(lines) if line.startswith("Reads, "))
+    assert lines[head] == "Reads, p99 latency (µs), limit 500; MB/s of writes down, read IOPS across"
+    assert [line.split() for line in lines[head + 1 : head + 5]] == [
+        ["0", "100", "1.0k", "2.0k"],
+        ["131.1", "-"],
+        ["65.5", "done", "120", "600"],
+        ["0", "few", "90.0"],
     ]
+    assert lines[head + 5] == "-: offered rates not reached; few: too few reads for p99; done: all writes done"
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_browser_shows_the_grid_of_reads_and_writes() -> None:
+    """The page of a run under way has the grid as a table. A cell beyond the limit is marked."""
+    page = render_progress(build_progress(in_a_grid()))
+    assert page.count('<td class="within">') == 2
+    assert '<td class="beyond">600</td>' in page
+    assert page.count("<tr>") == 4
+    assert "few: too few reads for p99" in page
+
+
+def test_steps_with_an_offered_rate_keep_their_histograms_for_views() -> None:
+    """A view of the run's own process receives the histograms of a step with an offered rate, and no other
+    histograms.
+    """
+    measured = Measurement(duration_s=1.0, read=io_stats([1000] * 2000), write=NO_IO)
+    seen: list[object] = []
+
+    @contextmanager
+    def view() -> Iterator[Callable[[object, datetime], None]]:
+        yield lambda event, _: seen.append(event)
+
+    observer = InBackground(view, name="test")
+    for load in (work(100), READER):
+        observer(StepEnded(test="iops", record=replace(a_step(6), workload=load, measurement=measured)))
+    observer.close()
+    kept = [event.record.measurement.read.histogram.total for event in seen if isinstance(event, StepEnded)]
+    assert kept == [0, 2000]
 
 
 def test_streams_of_a_combination_are_named_in_their_rows() -> None:

@@ -20,7 +20,8 @@ from tkperf.model.quantity import IOPS, IOS, LATENCY_MEAN, THROUGHPUT, Quantity,
 from tkperf.model.units import KIB
 from tkperf.model.workload import Workload
 from tkperf.procedures.building_blocks import KEPT_UP_PERCENT, did_offered
-from tkperf.procedures.interference import READER, WRITER
+from tkperf.procedures.interference import READER, WRITER, InterferenceTable
+from tkperf.procedures.profiles.profile_tables import ProfileTable
 
 TAIL = percentile(99)
 # From this block size on, data sheets state a throughput and not IOPS.
@@ -243,16 +244,44 @@ def _offered(cell: CellResult | None) -> float:
 
 
 def _find_state(reads: CellResult | None, writes: CellResult | None, rules: GridRules) -> CellState:
-    if reads is not None and not keeps_rate(reads, rules.kept_up_percent):
+    return judge_cell(
+        reads_kept=None if reads is None else keeps_rate(reads, rules.kept_up_percent),
+        writes_kept=None if writes is None else keeps_rate(writes, rules.kept_up_percent),
+        read_p99_us=None if reads is None else reads.value(READ_P99),
+        limit_us=rules.latency_limit_us,
+    )
+
+
+def judge_cell(
+    *, reads_kept: bool | None, writes_kept: bool | None, read_p99_us: float | None, limit_us: float
+) -> CellState:
+    """Return the state of a cell.
+
+    Args:
+        reads_kept, writes_kept: whether the drive completed the offered reads, or writes; None: none were offered.
+        read_p99_us: the 99th percentile of the read latency; None: there were too few reads, or no reads.
+    """
+    if reads_kept is False:
         return CellState.READS_SHORT
-    if writes is not None and not keeps_rate(writes, rules.kept_up_percent):
+    if writes_kept is False:
         return CellState.WRITES_SHORT
-    if reads is None:
+    if reads_kept is None:
         return CellState.WITHIN
-    p99_us = reads.value(READ_P99)
-    if p99_us is None:
+    if read_p99_us is None:
         return CellState.NO_PERCENTILE
-    return CellState.WITHIN if p99_us <= rules.latency_limit_us else CellState.TOO_SLOW
+    return CellState.WITHIN if read_p99_us <= limit_us else CellState.TOO_SLOW
+
+
+def find_grid_rules(table: ProfileTable | None) -> GridRules | None:
+    """Return the rules of a grid of reads and writes; None: the test has no such grid."""
+    if not isinstance(table, InterferenceTable):
+        return None
+    return GridRules(
+        latency_limit_us=table.latency_limit_ms * 1000,
+        kept_up_percent=table.kept_up_percent,
+        levels=table.levels,
+        max_drift_percent=table.max_drift_percent,
+    )
 
 
 def keeps_rate(cell: CellResult, kept_up_percent: float) -> bool:

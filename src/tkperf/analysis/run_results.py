@@ -9,10 +9,10 @@ from typing import Any
 
 from tkperf.analysis.characteristics_search import with_characteristics
 from tkperf.analysis.drive_telemetry import DriveTelemetry, count_media_errors, find_telemetry, warn_of_counters
+from tkperf.analysis.loads_together import find_grid_rules
 from tkperf.analysis.results import (
     RESULTS_SCHEMA,
     CellResult,
-    GridRules,
     ReplacedTest,
     ResumptionResult,
     RunResult,
@@ -167,18 +167,6 @@ def _find_ceiling_us(table: ProfileTable | None) -> float | None:
     return table.latency_ceiling_ms * 1000 if isinstance(table, demand_intensity.DemandGridTable) else None
 
 
-def _find_grid_rules(table: ProfileTable | None) -> GridRules | None:
-    """Return the rules of a grid of reads next to writes; None: the test has no such grid."""
-    if not isinstance(table, interference.InterferenceTable):
-        return None
-    return GridRules(
-        latency_limit_us=table.latency_limit_ms * 1000,
-        kept_up_percent=table.kept_up_percent,
-        levels=table.levels,
-        max_drift_percent=table.max_drift_percent,
-    )
-
-
 def _planned_areas(info: RunInfo, test: TestRecord) -> dict[str, Round]:
     """Return the planned first area of each section, according to the profile of the run. If the profile does not
     contain the test, the result is empty.
@@ -204,7 +192,7 @@ def _test(
 ) -> TestResult:
     info, plan = record.info, _plan(record.info.suite, test)
     planned, table = _planned_areas(info, test), _find_table(info, test.name)
-    ceiling_us, grid_rules = _find_ceiling_us(table), _find_grid_rules(table)
+    ceiling_us, grid_rules = _find_ceiling_us(table), find_grid_rules(table)
     lost = [row for row in record.left_out if row.is_step and row.test == test.name]
     sections: dict[str, list[StepRecord]] = {}
     for step in test.steps:

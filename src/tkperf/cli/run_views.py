@@ -27,6 +27,7 @@ from tkperf.model.errors import RunFileError, reason_of
 from tkperf.model.histogram import EMPTY
 from tkperf.model.record import RunNote, RunRecord
 from tkperf.model.units import format_count, format_duration
+from tkperf.model.workload import list_loads
 from tkperf.page.progress import build_progress
 from tkperf.pipeline.run_state import RunState
 from tkperf.pipeline.running_runs import FollowedFile, find_clock_s
@@ -136,10 +137,14 @@ class InBackground:
 
 
 def _without_weight(event: Event) -> Event:
-    """Remove from a finished step the data that only the run file stores, because many steps may have to wait."""
+    """Remove from a finished step the data that no view shows, because many steps may have to wait.
+
+    Views show a percentile only for steps with an offered rate. Such a step keeps its histograms.
+    """
     if not isinstance(event, StepEnded):
         return event
-    measurement = event.record.measurement.changed(lambda stats: replace(stats, histogram=EMPTY))
+    offers = any(load.offered_iops is not None for load in list_loads(event.record.workload))
+    measurement = event.record.measurement.changed(lambda stats: stats if offers else replace(stats, histogram=EMPTY))
     return replace(event, record=replace(event.record, measurement=measurement, engine_output=b""))
 
 

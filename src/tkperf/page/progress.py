@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tkperf.analysis.loads_together import CellState
 from tkperf.analysis.workload_axes import name_stream
 from tkperf.model.disturbance.io import WORDS, find_codes
 from tkperf.model.measurement import Sample, samples_of
@@ -65,42 +66,60 @@ class Now:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellArrangement:
-    """Rows and columns for the cells of loads that run at the same time.
-
-    The parameters of such loads do not distinguish the cells, so the rows and columns are set here.
-
-    Attributes:
-        at: the load of each cell, row by row; None for a cell that is not measured.
-    """
-
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    at: tuple[tuple[Workload | None, ...], ...]
-    row_title: str = ""
-    column_title: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CellHistories:
     """Values of the section's main quantity for each cell. ``current`` is the cell that tkperf measures now.
 
     Attributes:
+        names: the name of each cell, for loads whose parameters do not distinguish the cells; empty: the parameters
+            determine rows and columns.
         part: word for the place of a value: round, slice or area.
         unit: unit of the values.
         most: greatest number of values that are kept for a cell. If a cell has this many values, earlier values may be
             missing.
-        arrangement: the rows and columns of loads that run at the same time; None if the parameters of the loads
-            determine rows and columns.
     """
 
     title: str
     values: Mapping[Workload, Sequence[float | None]]
     current: Workload | None
+    names: tuple[str, ...] = ()
     part: str = "round"
     unit: str = ""
     most: int = MOST_VALUES
-    arrangement: CellArrangement | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveSquare:
+    """A measured cell of the grid of offered reads and writes.
+
+    Attributes:
+        latency_us: the 99th percentile of the read latency in µs; None: the cell has no such latency that counts.
+        word: the word in place of the latency.
+        is_within: whether the latency is within the limit.
+    """
+
+    latency_us: float | None = None
+    word: str = ""
+    is_within: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveGrid:
+    """The grid of offered reads and writes so far. The highest rate of writes is the first row, as in the report.
+
+    Attributes:
+        rows: offered writes in MB/s.
+        columns: offered reads in IOPS.
+        squares: row by row; None for a cell that has not been measured.
+        current: row and column of the cell that tkperf measures now.
+        words: the meaning of the words in the squares.
+    """
+
+    title: str
+    rows: tuple[float, ...]
+    columns: tuple[float, ...]
+    squares: tuple[tuple[LiveSquare | None, ...], ...]
+    current: tuple[int, int] | None
+    words: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +173,7 @@ class ProgressView:
     streams: tuple[Now, ...] = ()
     seconds_iops: tuple[float, ...] = ()
     cells: CellHistories | None = None
+    grid: LiveGrid | None = None
     left: tuple[tuple[str, str], ...] = ()
     window: WindowSoFar | None = None
     totals: tuple[str, ...] = ()
@@ -185,6 +205,7 @@ def build_progress(state: RunState) -> ProgressView:
         streams=tuple(_streams(state)),
         seconds_iops=tuple(state.seconds_iops),
         cells=_cells(state),
+        grid=_grid(state),
         left=tuple(_describe_left(section) for section in state.left.values()),
         window=None if state.verdict is None else _window(state.verdict),
         totals=tuple(_totals(state)),
@@ -255,33 +276,27 @@ def _describe_second(second: Sample) -> Now:
 
 
 def _cells(state: RunState) -> CellHistories | None:
-    if not state.histories:
+    if not state.histories or (state.grid_rules is not None and state.compares_reads):
         return None
     phase = state.progress.phase
     in_areas = isinstance(phase, Round) and phase.areas
     several = "slice" if isinstance(phase, Continuous) else "area" if in_areas else "round"
     title = f"{state.quantity.title}, {several} by {several}"
-    shown, current, arrangement = state.histories, state.current_cell, None
+    shown, current = state.histories, state.current_cell
+    names: tuple[str, ...] = ()
     if state.compares_reads:
-        title = f"Reads, {state.quantity.title.lower()}"
-        shown = {_read_key(load): state.histories.get(_read_key(load), []) for load in state.histories if _reads(load)}
+        title = f"Reads, {state.quantity.title}, {several} by {several}"
+        # A neighbour may only read, too, but the reader is the first stream.
+        loads = [load for load in shown if load.stream is None and not load.flushes]
+        names = tuple(_name_row_of_reads(load, state.cell_states.get(load)) for load in loads)
+        shown = {_read_key(load): state.histories.get(_read_key(load), []) for load in loads}
         current = None if current is None else _read_key(current)
-        arrangement = _arrange_by_rates(tuple(shown)) or _arrange_by_names(tuple(shown), of_reads=True)
     elif any(load.together for load in shown):
-        arrangement = _arrange_by_names(tuple(shown))
+        several_loads = len({load.together for load in shown}) > 1
+        names = tuple(_name_row(load, several=several_loads) for load in shown)
     return CellHistories(
-        title=title,
-        values=shown,
-        current=current,
-        part=several,
-        unit=unit_for_people(state.quantity.unit),
-        arrangement=arrangement,
+        title=title, values=shown, current=current, names=names, part=several, unit=unit_for_people(state.quantity.unit)
     )
-
-
-def _reads(load: Workload) -> bool:
-    """Return whether a load that runs alone reads, or whether a combination has a stream that only reads."""
-    return _read_key(load).read_percent == 100 and not _read_key(load).is_combination
 
 
 def _read_key(load: Workload) -> Workload:
@@ -290,56 +305,76 @@ def _read_key(load: Workload) -> Workload:
     return load if reader is None else key_of_stream(load, reader.name)
 
 
-def _arrange_by_rates(loads: Sequence[Workload]) -> CellArrangement | None:
-    """Arrange combinations of offered reads and offered writes.
-
-    The rows are the rates of the reads, the highest rate first. The columns are the rates of the writes, the lowest
-    rate first. Return None if the loads are not such combinations.
-    """
-    if not any(load.together for load in loads):
-        return None
-    at: dict[tuple[float, float], Workload] = {}
-    for load in loads:
-        others = [stream.workload for stream in load.together if stream.name != load.stream]
-        rates = [other.offered_iops for other in others]
-        if load.offered_iops is None or len(others) > 1 or None in rates:
-            return None
-        written = sum(other.mean_block_bytes * (other.offered_iops or 0.0) for other in others) / 1e6
-        at[load.offered_iops, written] = load
-    if len(at) != len(loads):
-        return None
-    downwards, across = sorted({read for read, _ in at}, reverse=True), sorted({written for _, written in at})
-    return CellArrangement(
-        rows=tuple(map(format_number, downwards)),
-        columns=tuple(map(format_number, across)),
-        at=tuple(tuple(at.get((read, written)) for written in across) for read in downwards),
-        row_title="read IOPS",
-        column_title="MB/s of writes",
-    )
+def _name_row_of_reads(load: Workload, state: CellState | None) -> str:
+    others = " + ".join(stream.name for stream in load.together[1:])
+    name = f"with {others}" if others else "alone"
+    return f"{name} (rate not reached)" if state is CellState.READS_SHORT else name
 
 
-def _arrange_by_names(loads: Sequence[Workload], *, of_reads: bool = False) -> CellArrangement:
-    """Arrange the loads in one column. The name of a row is the name of a stream.
-
-    Args:
-        of_reads: whether each load is the reader of a combination, or a reader that runs alone. The name of a row then
-            consists of the names of the other streams in the combination.
-    """
-    several = len({load.together for load in loads}) > 1
-    return CellArrangement(
-        rows=tuple(_name_row(load, several=several, of_reads=of_reads) for load in loads),
-        columns=("",),
-        at=tuple((load,) for load in loads),
-    )
-
-
-def _name_row(load: Workload, *, several: bool, of_reads: bool) -> str:
-    others = " + ".join(stream.name for stream in load.together if not of_reads or stream.name != load.stream)
-    if of_reads:
-        return f"next to {others}" if others else "alone"
+def _name_row(load: Workload, *, several: bool) -> str:
     if not load.together:
         return name_figure(load)
-    return f"{others}: {name_stream(load)}" if several else name_stream(load)
+    together = " + ".join(stream.name for stream in load.together)
+    return f"{together}: {name_stream(load)}" if several else name_stream(load)
+
+
+# The words in the squares of a grid that contain no latency, with their meanings.
+_NOT_REACHED, _FEW, _DONE = "-", "few", "done"
+_MEANINGS = {_NOT_REACHED: "offered rates not reached", _FEW: "too few reads for p99", _DONE: "all writes done"}
+
+
+def _grid(state: RunState) -> LiveGrid | None:
+    """Return the grid of offered reads and writes so far; None: the section has no such grid."""
+    rules = state.grid_rules
+    if rules is None or not state.compares_reads:
+        return None
+    loads = [load for load in state.histories if load.stream is None and not load.flushes]
+    if state.current_cell is not None and state.current_cell not in loads:
+        loads.append(state.current_cell)
+    at = {_find_rates(load): load for load in loads}
+    up, across = (sorted({rates[side] for rates in at}) for side in (1, 0))
+    up.reverse()
+    rows = [[at.get((reads, writes)) for reads in across] for writes in up]
+    squares = tuple(tuple(None if load is None else _square(state, load) for load in row) for row in rows)
+    places = (
+        (row, column) for row, loads_ in enumerate(rows) for column, load in enumerate(loads_) if load is not None
+    )
+    current = next((place for place in places if rows[place[0]][place[1]] == state.current_cell), None)
+    words = {square.word for row in squares for square in row if square is not None}
+    return LiveGrid(
+        title=f"Reads, {state.quantity.title}, limit {format_number(rules.latency_limit_us)}",
+        rows=tuple(up),
+        columns=tuple(across),
+        squares=squares,
+        current=current,
+        words="; ".join(f"{word}: {meaning}" for word, meaning in _MEANINGS.items() if word in words),
+    )
+
+
+def _find_rates(load: Workload) -> tuple[float, float]:
+    """Return the offered reads in IOPS and the offered writes in MB/s."""
+    read_iops = written = 0.0
+    for one in (stream.workload for stream in load.together) if load.together else (load,):
+        if one.read_percent == 100:
+            read_iops = one.offered_iops or 0.0
+        else:
+            written = one.mean_block_bytes * (one.offered_iops or 0.0) / 1e6
+    return read_iops, written
+
+
+def _square(state: RunState, load: Workload) -> LiveSquare | None:
+    values = state.histories.get(_read_key(load), [])
+    match state.cell_states.get(load):
+        case None | CellState.NOT_MEASURED:
+            return None
+        case CellState.READS_SHORT | CellState.WRITES_SHORT:
+            return LiveSquare(word=_NOT_REACHED)
+        case CellState.NO_PERCENTILE:
+            return LiveSquare(word=_FEW)
+        case cell_state:
+            if not load.together and load.read_percent != 100:
+                return LiveSquare(word=_DONE)
+            return LiveSquare(latency_us=values[-1], is_within=cell_state is CellState.WITHIN)
 
 
 def _window(verdict: SteadyStateVerdict) -> WindowSoFar:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Annotated
 
 import msgspec
 
+from tkperf.analysis.loads_together import READ_P99, CellState, find_grid_rules, judge_cell
+from tkperf.analysis.results import GridRules
 from tkperf.model.disturbance.io import find_doubtful
 from tkperf.model.figures import FigureKind, TestPlan
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.phases import Round
-from tkperf.model.quantity import IOPS, LATENCY_MEAN, Quantity, Window, find_quantities
+from tkperf.model.quantity import IOPS, Quantity, Window, find_quantities
 from tkperf.model.record import StepRecord, key_of, kind_of
+from tkperf.model.run_info import RunInfo
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.throttling import find_throttling
 from tkperf.model.units import drop_controls
 from tkperf.model.workload import Workload, list_loads
+from tkperf.procedures import read_stored_profile
+from tkperf.procedures.building_blocks import KEPT_UP_PERCENT, did_offered
+from tkperf.procedures.interference import InterferenceTable
 from tkperf.runner.events import (
     Event,
     Judged,
@@ -67,6 +74,8 @@ class RunState:
 
     Attributes:
         left: the measured sections that the run has left, by test and section, in their order.
+        cell_states: in a section that compares reads, the newest state of each load.
+        grid_rules: the rules of a grid of reads and writes; None: the running test has no such grid.
         throttled: the drives that slowed down because of heat, according to their logs.
     """
 
@@ -87,6 +96,8 @@ class RunState:
     last_disturbed: StepRecord | None = None
     quantity: Quantity = IOPS
     histories: dict[Workload, list[float | None]] = field(default_factory=dict)
+    cell_states: dict[Workload, CellState] = field(default_factory=dict)
+    grid_rules: GridRules | None = None
     newest: Newest | None = None
     left: dict[tuple[str, str], LeftSection] = field(default_factory=dict)
     seconds_iops: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_SECONDS))
@@ -97,6 +108,7 @@ class RunState:
     plan: TestPlan | None = None
     ended: str = ""
     _readings: dict[str, Reading] = field(default_factory=dict)
+    _info: RunInfo | None = None
 
     def take(self, event: Event) -> None:
         match event:
@@ -105,6 +117,7 @@ class RunState:
             case TestStarted():
                 self._enter("")
                 self.plan = event.plan
+                self.grid_rules = self._find_grid_rules()
                 self.progress = replace(self.progress, test=event.test, number=self._number_of(event.test), phase=None)
                 self.step = self.sample = None
             case PhaseStarted():
@@ -134,7 +147,7 @@ class RunState:
                 self.ended = event.status.value
 
     def _begin(self, event: RunStarted | RunResumed) -> None:
-        info = event.info
+        info = self._info = event.info
         self.name, self.tests = info.name, event.tests
         self.progress = replace(self.progress, tests=len(event.tests))
         self.simulated = info.is_simulated
@@ -177,16 +190,17 @@ class RunState:
                 left = LeftSection(test, self.section, self.verdict, self.newest)
                 self.left[test, self.section] = left
             self.left.pop((test, section), None)
-            self.section, self.verdict, self.histories = section, None, {}
+            self.section, self.verdict, self.histories, self.cell_states = section, None, {}, {}
             self.quantity = self._first_quantity(section)
 
     def _first_quantity(self, section: str) -> Quantity:
-        """Return the main quantity of a section that needs no histogram, because views receive steps without
-        histograms.
+        """Return the main quantity of a section. The quantity needs no histogram, because views receive most steps
+        without histograms. Only steps with offered rates have histograms, so reads are compared by their 99th
+        percentile.
         """
         plan = None if self.plan is None else self.plan.section(section)
         if self.compares_reads:
-            return LATENCY_MEAN
+            return READ_P99
         keys = () if plan is None else plan.quantities
         asked = find_quantities(keys)
         return next((quantity for quantity in asked if quantity.of_rounds), IOPS)
@@ -203,11 +217,43 @@ class RunState:
             value = value_of(self.quantity, part.workload, part.measurement)
             values.append(value)
             del values[:-MOST_VALUES]
-            # The mean latency of all streams together does not describe the latency of the reads.
+            # The latency of all streams together does not describe the latency of the reads.
             quantity = IOPS if self.compares_reads else self.quantity
             newest = value_of(quantity, part.workload, part.measurement)
             if newest is not None and part.workload == step.workload:
                 self.newest = Newest(step.workload, quantity, newest)
+
+        if self.compares_reads and step.is_in_results:
+            self.cell_states[key_of(step.kind, step.workload)] = self._judge_cell(step)
+
+    def _judge_cell(self, step: StepRecord) -> CellState:
+        """Return the state of a cell, according to the rules of the grid. A neighbour has no offered rate, and the
+        latency of its reader has no limit.
+        """
+        rules = self.grid_rules
+        kept_up_percent = KEPT_UP_PERCENT if rules is None else rules.kept_up_percent
+        kept: dict[bool, bool] = {}
+        p99_us = None
+        for part in step.parts:
+            load, measured = part.workload, part.measurement
+            if load.offered_iops is None or load.flushes:
+                continue
+            reads = load.read_percent == 100
+            kept[reads] = did_offered(load, measured.ios, load.offered_iops * measured.duration_s, kept_up_percent)
+            if reads:
+                p99_us = value_of(READ_P99, load, measured)
+        return judge_cell(
+            reads_kept=kept.get(True),
+            writes_kept=kept.get(False),
+            read_p99_us=p99_us,
+            limit_us=inf if rules is None else rules.latency_limit_us,
+        )
+
+    def _find_grid_rules(self) -> GridRules | None:
+        plan = self.plan
+        if plan is None or self._info is None or not any(one.draws(FigureKind.INTERFERENCE) for one in plan.sections):
+            return None
+        return find_grid_rules(read_stored_profile(self._info.profile).tables.get(InterferenceTable.key))
 
     def _take_reading(self, reading: Reading) -> None:
         if reading.temperature_c is not None:
@@ -220,7 +266,7 @@ class RunState:
 
     @property
     def compares_reads(self) -> bool:
-        """Return whether the section measures the read latency next to other loads."""
+        """Return whether the section measures the read latency while other loads run."""
         plan = None if self.plan is None else self.plan.section(self.section)
         kinds = FigureKind.INTERFERENCE, FigureKind.NEIGHBOURS
         return plan is not None and any(map(plan.draws, kinds))

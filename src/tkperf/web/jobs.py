@@ -59,6 +59,7 @@ from tkperf.render.html import PageFrame, render_script, render_view
 from tkperf.render.pdf import set_document
 from tkperf.render.reports import build_run_view
 from tkperf.render.terminal.drawings import spread_over
+from tkperf.render.terminal.histories import format_short
 from tkperf.runfile.reader import RunFile
 from tkperf.runner.events import Delta
 from tkperf.web.bounds import LISTED_WITHIN_S
@@ -132,6 +133,7 @@ def render_progress(view: ProgressView) -> str:
         seconds=draw_seconds(view.seconds_iops),
         window=None if view.window is None else draw_window(view.window),
         number=format_number,
+        short=format_short,
         size=(WIDTH, HEIGHT),
     )
 

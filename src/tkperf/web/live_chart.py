@@ -88,9 +88,10 @@ def draw_seconds(iops: Sequence[float]) -> LiveChart | None:
 
 def draw_cells(cells: CellHistories) -> tuple[LiveChart, ...]:
     """Return the chart of each cell over rounds, slices or areas. A chart with a single value contains no curve."""
+    names = cells.names or tuple(map(name_in_choice, cells.values))
     return tuple(
-        _draw_cell(name_in_choice(workload), values, cells, current=workload == cells.current)
-        for workload, values in cells.values.items()
+        _draw_cell(name, values, cells, current=workload == cells.current)
+        for name, (workload, values) in zip(names, cells.values.items(), strict=True)
         if any(value is not None for value in values)
     )
 

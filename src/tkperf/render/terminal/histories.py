@@ -110,8 +110,6 @@ def columns(values: Sequence[float], height: int, blocks: BlockLetters = UNICODE
 WIDEST, FEWEST, NARROWEST = 40, 6, 3
 _NUMBER = 5
 _GAP = 2
-# Number of blanks between numbers without bars. With this gap, a grid of eleven columns fits a terminal of 80 columns.
-_SHORT_GAP = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +119,6 @@ class Grid:
     Attributes:
         values: the values of each cell, row by row; None for a cell that was not measured.
         row_title, column_title: titles of the rows and of the columns.
-        is_of_numbers: whether each cell has a single value, which is shown as a number without a bar.
     """
 
     rows: tuple[str, ...]
@@ -129,7 +126,6 @@ class Grid:
     values: tuple[tuple[Values | None, ...], ...]
     row_title: str = ""
     column_title: str = ""
-    is_of_numbers: bool = False
 
     @property
     def longest(self) -> int:
@@ -199,12 +195,12 @@ def draw_grid(
     most_rows = len(grid.rows) if most_lines is None else most_lines - len(head)
     if most_rows < 1:
         return []
-    rows = _around(len(grid.rows), current[0] if current else 0, most_rows)
+    rows = choose_around(len(grid.rows), current[0] if current else 0, most_rows)
     return [*head, *(table.row(row, current) for row in rows)]
 
 
-def _around(count: int, at: int, most: int) -> range:
-    """Return the rows to show: all rows, or as many rows as fit around the row ``at``."""
+def choose_around(count: int, at: int, most: int) -> range:
+    """Return the rows or columns to show: all of them, or as many as fit around the place ``at``."""
     first = max(0, min(at - most // 2, count - most))
     return range(first, min(count, first + most))
 
@@ -214,11 +210,6 @@ class _Table:
         self._grid, self._blocks, self._newest = grid, blocks, newest
         self._label = max(map(len, grid.rows), default=0)
         count, room = len(grid.columns), width - self._label
-        if grid.is_of_numbers:
-            self._bars, self._number = 0, 1 + _NUMBER
-            room -= len(f" +{count}") if count * (_SHORT_GAP + _NUMBER) > room else 0
-            self._columns = max(1, min(count, room // (_SHORT_GAP + _NUMBER)))
-            return
         self._number = 1 + _NUMBER
         if room // count - _GAP - self._number < FEWEST and room // count - _GAP >= FEWEST:
             self._number = 0
@@ -244,9 +235,6 @@ class _Table:
             return [heading]
         text = Text(" " * self._label, style="dim")
         for name in grid.columns[: self._columns]:
-            if grid.is_of_numbers:
-                text.append(" " * _SHORT_GAP + name[:_NUMBER].rjust(_NUMBER))
-                continue
             room = self._bars + self._number
             text.append(" " * _GAP + name[:room].rjust(room))
         if left_out := len(grid.columns) - self._columns:
@@ -256,7 +244,7 @@ class _Table:
     def row(self, row: int, current: tuple[int, int] | None) -> Text:
         text = Text(self._grid.rows[row].rjust(self._label))
         for column, values in enumerate(self._grid.values[row][: self._columns]):
-            text.append(" " * (_SHORT_GAP if self._grid.is_of_numbers else _GAP))
+            text.append(" " * _GAP)
             for part, style in self._draw(values, is_current=(row, column) == current):
                 text.append(part, style=style)
         return text
@@ -266,9 +254,6 @@ class _Table:
         shown = every[-self._bars :] if self._newest else squeeze(every, self._bars)
         last = next((value for value in reversed(every) if value is not None), None)
         style = "reverse" if is_current and values is not None else "cyan"
-        if self._grid.is_of_numbers:
-            yield f"{format_short(last) if last is not None else '':>{_NUMBER}}", style
-            return
         yield sparkline(shown, self._blocks).rjust(self._bars), style
         if self._number:
             number = "" if values is None else format_short(last)

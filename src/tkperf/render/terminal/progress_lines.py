@@ -16,7 +16,7 @@ from tkperf.model.batch_state import DriveStage
 from tkperf.model.units import NOT_MEASURED, format_count, format_latency, format_number, on_one_line
 from tkperf.page.batch.batch_progress import BatchProgressView
 from tkperf.page.page import TableView
-from tkperf.page.progress import ProgressView, Share, WindowSoFar
+from tkperf.page.progress import LiveGrid, LiveSquare, ProgressView, Share, WindowSoFar
 from tkperf.page.verdict_texts import NoteLevel
 from tkperf.render.terminal.console import LEVEL_STYLES
 from tkperf.render.terminal.histories import (
@@ -24,6 +24,7 @@ from tkperf.render.terminal.histories import (
     BlockLetters,
     Grid,
     blocks_for,
+    choose_around,
     columns,
     draw_grid,
     draw_histories,
@@ -37,6 +38,8 @@ _MOST_LINES_OF_A_REMARK = 3
 _LABEL = 8
 _WIDEST_BAR = 40
 _GAP = 2
+# Width of a square of the grid of reads and writes. A grid of eleven columns fits a terminal of 80 columns.
+_SQUARE = 5
 _STREAM_COLUMNS = ("stream", "IOPS", "offered", "MB/s", "mean", "p99")
 # Smallest widths of these columns. With these widths, the columns do not move from second to second.
 _STREAM_WIDTHS = (_LABEL, 9, 9, 9, 9, 9)
@@ -236,36 +239,50 @@ class _Drawing:
         return lines
 
     def cells(self, most_lines: int) -> list[Text]:
-        """Draw the history of each cell with as many rows as fit."""
+        """Draw the history of each cell with as many rows as fit, or the grid of reads and writes."""
+        if self._progress.grid is not None:
+            return self._grid(self._progress.grid, most_lines)
         cells = self._progress.cells
         if cells is None:
             return []
-        if cells.arrangement is not None:
-            arranged = cells.arrangement
-            places = ((row, column) for row, loads in enumerate(arranged.at) for column, _ in enumerate(loads))
-            current = next((at for at in places if arranged.at[at[0]][at[1]] == cells.current), None)
-            grid = Grid(
-                rows=arranged.rows,
-                columns=arranged.columns,
-                values=tuple(
-                    tuple(None if load is None else cells.values[load] for load in row) for row in arranged.at
-                ),
-                row_title=arranged.row_title,
-                column_title=arranged.column_title,
-                is_of_numbers=len(arranged.columns) > 1,
-            )
+        if cells.names:
+            loads = list(cells.values)
+            rows = Grid(rows=cells.names, columns=("",), values=tuple((cells.values[load],) for load in loads))
             return draw_grid(
                 cells.title,
-                grid,
+                rows,
                 self._width,
                 most_lines=most_lines,
-                current=None if cells.current is None else current,
+                current=(loads.index(cells.current), 0) if cells.current in loads else None,
                 blocks=self.blocks,
                 newest=True,
             )
         return draw_histories(
             cells.title, cells.values, self._width, most_lines=most_lines, current=cells.current, blocks=self.blocks
         )
+
+    def _grid(self, grid: LiveGrid, most_lines: int) -> list[Text]:
+        """Draw the grid of reads and writes. If there is not enough room, draw the part around the current cell."""
+        most_rows = most_lines - 2 - bool(grid.words)
+        if most_rows < 1:
+            return []
+        labels = [format_number(megabytes) for megabytes in grid.rows]
+        label = max(map(len, labels), default=0)
+        most_columns = max(1, (self._width - label) // (1 + _SQUARE))
+        at_row, at_column = grid.current or (0, 0)
+        columns_ = choose_around(len(grid.columns), at_column, most_columns)
+        across = "".join(f" {_name_rate(grid.columns[column]):>{_SQUARE}}" for column in columns_)
+        lines = [Text(f"{grid.title}; MB/s of writes down, read IOPS across", style="dim")]
+        lines.append(Text(" " * label + across, style="dim"))
+        for row in choose_around(len(grid.rows), at_row, most_rows):
+            line = Text(labels[row].rjust(label))
+            for column in columns_:
+                line.append(" ")
+                line.append_text(_draw_square(grid.squares[row][column], is_current=(row, column) == grid.current))
+            lines.append(line)
+        if grid.words:
+            lines.append(Text(grid.words, style="dim"))
+        return lines
 
     def _window(self, window: WindowSoFar) -> list[Text]:
         style = "bold green" if window.reached else "bold"
@@ -287,6 +304,19 @@ class _Drawing:
         return textwrap.wrap(
             text, self._width, max_lines=_MOST_LINES_OF_A_REMARK, placeholder=" ...", subsequent_indent="  "
         )
+
+
+def _name_rate(iops: float) -> str:
+    return format_short(iops) if iops else "0"
+
+
+def _draw_square(square: LiveSquare | None, *, is_current: bool) -> Text:
+    style, text = "dim", ""
+    if square is not None:
+        text = square.word or format_short(square.latency_us)
+        if not square.word:
+            style = "cyan" if square.is_within else "red"
+    return Text(text.rjust(_SQUARE), style="reverse" if is_current else style)
 
 
 def format_end(now: datetime, shortest_s: float, longest_s: float) -> str:
