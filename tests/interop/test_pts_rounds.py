@@ -1,7 +1,7 @@
-"""Rounds of the PTS in the file layouts of scripts that run fio. Each round is imported as a round, whatever the names
-of the files are.
+"""Rounds of the PTS in the file layouts of scripts that run fio. Each round is imported as a round, even if the names
+of the files differ in form.
 
-The layouts are those of public scripts for the PTS. Names and numbers are made up.
+The layouts are those of public scripts for the PTS. The names and numbers are invented.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from tkperf.render.export_markdown import render_markdown
 
 SIZE_BYTES = 400 << 30
 ROUNDS = 7
-# Read percent and block size of the two cells of a throughput test.
+# The read percentage and the block size of the two cells of a throughput test.
 CELLS = ((100, 131_072), (0, 131_072))
 
 
 def throughput_round(number: int, read_percent: int, block_bytes: int, **more: Any) -> str:
-    """Return a minute of sequential I/O. The round begins at the address where the previous round ended, and continues
-    at the start of the device after its end.
+    """Return a minute of sequential I/O. The round begins at the address where the previous round ended. At the end of
+    the device, it continues at the start.
     """
     iops = 3000 + number + read_percent
     begins = (number - 1) * 60 * iops * block_bytes % SIZE_BYTES
@@ -82,8 +82,8 @@ LAYOUTS: dict[str, Callable[[int, int], str]] = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rounds_of_throughput_are_one_series(layout: str) -> None:
-    """The rounds of a throughput test are one series although their start offset advances. Each cell has all rounds in
-    order, and no warning is printed.
+    """The rounds of a throughput test are one series although their start offset increases. Each cell contains all
+    rounds in order, and no warning is printed.
     """
     files = [
         (LAYOUTS[layout](each, mix), throughput_round(each, mix, block_bytes, name="wdpc"))
@@ -104,7 +104,9 @@ def test_rounds_of_throughput_are_one_series(layout: str) -> None:
 
 @pytest.mark.parametrize("how", ["one after the other", "an array", "text around"])
 def test_all_rounds_in_one_file(how: str) -> None:
-    """If all rounds are in one file, they are imported in the order of the file, however they are joined."""
+    """If all rounds are in one file, they are imported in the order of the file. The form in which the documents are
+    joined does not matter.
+    """
     texts = [throughput_round(each, 0, 131_072) for each in range(1, ROUNDS + 1)]
     joined = {
         "one after the other": "\n".join(texts),
@@ -118,7 +120,7 @@ def test_all_rounds_in_one_file(how: str) -> None:
 
 @given(st.lists(st.integers(0, 1 << 40), min_size=2, max_size=9, unique=True))
 def test_where_a_sequential_round_begins_changes_nothing(starts: list[int]) -> None:
-    """The start address of a sequential round does not change the rounds."""
+    """If sequential rounds begin at different addresses, they are still rounds of one series."""
     files = [
         (f"r{each}.json", written(1000 + each, 60.0 * each, options={"rw": "write", "offset": str(start)}))
         for each, start in enumerate(starts)
@@ -127,8 +129,8 @@ def test_where_a_sequential_round_begins_changes_nothing(starts: list[int]) -> N
 
 
 def test_places_of_a_device_are_no_rounds() -> None:
-    """Different places on a device are separate series: a share of the device, a place to which all rounds return, and
-    random loads with different offsets.
+    """Different positions on a device lead to separate series. Examples are a share of the device, an address at which
+    all rounds begin, and random loads with different offsets.
     """
 
     def sections(rw: str, *offsets: str) -> int:
@@ -145,8 +147,8 @@ def test_places_of_a_device_are_no_rounds() -> None:
 
 
 def test_a_word_in_a_jobs_name_counts_rounds() -> None:
-    """A number in the name of a job counts rounds only after a word such as round or pass. After another word, the
-    number may count drives.
+    """A number in the name of a job counts rounds only if it follows a word such as round or pass. After another word,
+    the number may count drives.
     """
     for name, expected in (("iops-round{}", 1), ("pass_{}-4k", 1), ("disk{}", 3), ("ground{}", 3)):
         files = [(f"f{each}.json", written(each, 60.0 * each, name=name.format(each))) for each in (1, 2, 3)]
@@ -168,7 +170,7 @@ def test_folders_with_rounds_of_the_same_names_are_runs() -> None:
         "fio RND TC1/QD1, in iops/2": [21, 22, 23, 24, 25],
     }
     assert run.warnings == ()
-    # A second folder in which the round numbers continue belongs to the same series.
+    # If the round numbers continue in a second folder, this folder belongs to the same series.
     on = [(f"day{each // 4}/r{each}.json", written(each, 60.0 * each)) for each in range(1, 8)]
     assert rounds_of(run_of(*on)) == {"fio RND TC1/QD1": list(range(1, 8))}
 
@@ -247,7 +249,7 @@ TIMED = {"runtime": "10", "time_based": "1"}
     [
         (1, {"io_size": "10g"}, TIMED, True),
         (1, {"size": "100%", "loops": "2"}, TIMED, True),
-        (1, {"size": "10g"}, {}, False),  # all loads ran for an amount
+        (1, {"size": "10g"}, {}, False),  # all loads ran until they had transferred an amount
         (1, {"size": "10g", **TIMED}, TIMED, False),
         (5, {"size": "10g"}, TIMED, False),  # the fill was repeated, so it is a series of rounds
     ],
@@ -255,8 +257,8 @@ TIMED = {"runtime": "10", "time_based": "1"}
 def test_a_fill_without_a_telling_name_is_no_headline(
     tmp_path: Path, times: int, amount: dict[str, str], rounds: dict[str, str], prepares_by_amount: bool
 ) -> None:
-    """A sequential write of an amount is a preparation and no headline, even without a telling name, if it ran once and
-    all other loads ran for a time.
+    """A sequential write of a fixed amount counts as a preparation and not as a headline if it ran once and all other
+    loads ran for a fixed time. Its name does not matter.
     """
     fills = [
         (f"f{each}.json", written(4000, -900.0 + 20 * each, name="job1", options={"rw": "write", **amount}))
@@ -275,7 +277,7 @@ def test_a_fill_without_a_telling_name_is_no_headline(
 @pytest.mark.parametrize("name", ["randwrite-after-precond", "post-fill", "no_trim", "after wipc"])
 def test_what_came_before_a_load_is_not_its_purpose(name: str) -> None:
     """If a name states what happened before the load, such as "after precond", the load is still judged as a
-    measurement. The name distinguishes its section from others.
+    measurement. The name distinguishes its section from other sections.
     """
     files = [(f"{each}.json", written(1000 + each, 60.0 * each, name=name)) for each in range(6)]
     (outcome,) = run_of(*files).tests[0].outcomes
@@ -303,8 +305,8 @@ def test_what_only_reads_fills_nothing() -> None:
 
 @pytest.mark.parametrize("section", ["", 'section = "fio SEQ TC1/QD32, fill"\n'])
 def test_claims_never_judge_what_prepares(tmp_path: Path, section: str) -> None:
-    """Claims never judge a section that prepares the drive. A fill with the same load does not make a claim about
-    rounds ambiguous.
+    """Claims never judge a section that prepares the drive. If a fill has the same load as some rounds, a claim about
+    the rounds remains unambiguous.
     """
     fill = ("fill.json", sequential_fill("fill", io_size="10g"))
     text = f"""[[claim]]\ntest = "fio"\n{section}read_percent = 0\nblock_size = "128k"
@@ -327,8 +329,8 @@ metric = "iops"\nat_least = 1\n"""
     [("write", "128k", "megabytes_per_s"), ("write", "64k", "iops"), ("randwrite", "128k", "iops")],
 )
 def test_large_sequential_blocks_are_told_in_throughput(tmp_path: Path, rw: str, size: str, key: str) -> None:
-    """The headline of large sequential blocks is a throughput, and the headline of other blocks is IOPS, as in tkperf's
-    own tests.
+    """The headline for large sequential blocks is a throughput, and the headline for other loads is IOPS, as in
+    tkperf's own tests.
     """
     block_bytes = 1024 * int(size[:-1])
     of_job = job(writes=40_000, block_bytes=block_bytes, options={"rw": rw, "bs": size})
@@ -337,8 +339,8 @@ def test_large_sequential_blocks_are_told_in_throughput(tmp_path: Path, rw: str,
 
 
 def test_a_folder_that_says_only_its_purpose() -> None:
-    """The name of a folder marks its files as a preparation only if the whole name is a purpose, because folders are
-    also named after drives and conditions.
+    """A folder marks its files as a preparation only if its whole name is a purpose, because folders are also named
+    after drives and conditions.
     """
     purpose = {
         "a/wipc/output.json": True,
@@ -381,8 +383,8 @@ def test_clones_that_ended_apart_mark_their_cell(tmp_path: Path, grouped: bool) 
 
 
 def test_a_figure_of_several_demands_names_its_own(tmp_path: Path) -> None:
-    """If imported demands have one section each, the headline is the highest figure of these sections and names its
-    demand.
+    """If each demand of an import has its own section, the headline is the highest figure of these sections and names
+    its demand.
     """
     files = []
     for at, (threads, depth, iops) in enumerate([(1, 1, 900), (4, 32, 5000), (8, 32, 4800)]):

@@ -1,4 +1,4 @@
-"""Names of files, folders and jobs decide which numbers count rounds and which differences separate series."""
+"""The names of files, folders and jobs determine which numbers count rounds and which differences separate series."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ NUMBERED = {
 
 @pytest.mark.parametrize("layout", NUMBERED)
 def test_a_round_keeps_the_number_of_its_file(layout: str) -> None:
-    """A round keeps the number in the name of its file, wherever this number is in the name.
+    """A round keeps the number in the name of its file. The position of this number in the name does not matter.
 
-    A missing round stays missing, and a number that is a block size or a queue depth does not count rounds.
+    If the number of a round is missing, the other rounds keep their numbers. A number that is a block size or a queue
+    depth does not count rounds.
     """
     given = (3, 4, 6, 7, 8)
     files = [(NUMBERED[layout].format(each, each), written(1000 + each, 60.0 * each)) for each in given]
@@ -91,7 +92,7 @@ def test_cells_with_other_rounds_have_their_own_window() -> None:
 )
 @pytest.mark.parametrize("word", ["r", "x_", ""])
 def test_a_window_has_no_gap(given: tuple[int, ...], window: tuple[int, ...], says: str, word: str) -> None:
-    """A window contains consecutive rounds only. Five results that are not consecutive rounds are not judged, and a
+    """A window contains only consecutive rounds. Five results that are not consecutive rounds are not judged, and a
     warning gives the reason.
     """
     files = [(f"{word}{each}.json", written(1000 + each, 60.0 * each)) for each in given]
@@ -104,8 +105,8 @@ def test_a_window_has_no_gap(given: tuple[int, ...], window: tuple[int, ...], sa
 
 @pytest.mark.parametrize("copy", ["copy of r1.json", "r1 (1).json", "backup/r1.json", "a-r1-again.json"])
 def test_a_copy_does_not_rename_a_round(copy: str) -> None:
-    """If a file and a copy of it are given, the result counts once with the shorter file name, whatever the order of
-    the files.
+    """If a file and a copy of it are given, the result counts once, under the shorter file name. The order of the files
+    does not matter.
     """
     text = written(5, 60)
     run = run_of(("r1.json", text), (copy, text), ("r2.json", written(6, 120)))
@@ -156,8 +157,8 @@ DIFFER = {
 
 @pytest.mark.parametrize("how", DIFFER)
 def test_names_that_differ_in_more_than_a_count_are_several_series(how: str) -> None:
-    """If file names differ in more than a round number, the files are several series. Two drives with 5,000 and 9,000
-    IOPS never become one drive with 7,000 IOPS.
+    """If file names differ in more than a round number, the files are several series. For example, drives with 5,000
+    and 9,000 IOPS are never combined into one drive with 7,000 IOPS.
     """
     files = [
         (layout.format(each), written(iops + each, 1000.0 * at + 60 * each))
@@ -196,8 +197,8 @@ def test_the_section_of_a_drive_names_its_pci_address_alone() -> None:
 
 
 def test_a_serial_number_does_not_count_rounds() -> None:
-    """A serial number does not count rounds, even if it contains an R and digits. The round keeps the number after its
-    own word.
+    """A serial number does not count rounds, even if it contains an R and digits. The number of the round is the number
+    after a word such as round.
     """
     files = [(f"S64FNE0R500001-r{each}.json", written(5000, 60.0 * each)) for each in (2, 3, 5)]
     assert numbers_of(run_of(*files)) == {"fio RND TC1/QD1": [2, 3, 5]}
@@ -212,8 +213,8 @@ def test_a_serial_number_does_not_count_rounds() -> None:
     ],
 )
 def test_fills_of_several_runs_are_no_rounds(fill: str, measure: str) -> None:
-    """Fills of several runs are not rounds of each other. If each of two runs fills the drive once, each fill is a
-    section with one result.
+    """Fills of several runs do not form a series of rounds. If each of two runs fills the drive once, each fill becomes
+    a section with one result.
     """
     sequential = {"rw": "write", "size": "10g"}
     timed = {"runtime": "10", "time_based": "1"}
@@ -301,8 +302,8 @@ def test_words_before_the_number_of_a_round(name: str, expected: list[int]) -> N
     ],
 )
 def test_of_a_word_given_twice_the_number_that_counts_is_taken(names: list[str], numbers: list[list[int]]) -> None:
-    """If a word occurs twice in a file name, the number that counts rounds is used. A letter such as r may also precede
-    a mix or the name of a drive.
+    """If a word occurs twice in a file name, tkperf uses the number that counts rounds. A letter such as r may also
+    precede a mix or the name of a drive.
     """
     files = [name.format(each) for name in names for each in (3, 4, 5)]
     run = run_of(*((file, written(100 + at, 60 * at)) for at, file in enumerate(files)))
@@ -312,8 +313,8 @@ def test_of_a_word_given_twice_the_number_that_counts_is_taken(names: list[str],
 
 @pytest.mark.parametrize("name", ["x-{}op-{}.json", "x_{}C_{}.json", "{}W-{}.json"])
 def test_a_unit_after_a_number_makes_it_a_condition(name: str) -> None:
-    """A number with a unit in a file name is a condition and counts no rounds. For example, spare areas of 7 % and 28 %
-    are two conditions, each with separate rounds.
+    """A number with a unit in a file name is a condition and does not count rounds. For example, spare areas of 7 % and
+    28 % are two conditions, each with separate rounds.
     """
     files = [name.format(condition, each) for condition in (7, 28) for each in (1, 2, 3)]
     run = run_of(*((file, written(100 + at, 60 * at)) for at, file in enumerate(files)))

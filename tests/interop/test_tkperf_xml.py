@@ -54,7 +54,7 @@ def imported(tmp_path: Path, file: Path) -> Any:
 
 
 def test_a_real_latency_file(tmp_path: Path) -> None:
-    """An imported latency file of TKperf 2.2 has the window, average and fit that TKperf computed. Rates are missing,
+    """An imported latency file of TKperf 2.2 has the window, average and fit that TKperf computed. Rates are not known,
     because TKperf did not record them.
     """
     file = GOLDEN / "tkperf-2.2-lat.xml"
@@ -79,8 +79,8 @@ def test_a_real_latency_file(tmp_path: Path) -> None:
 
 
 def test_a_real_throughput_file(tmp_path: Path) -> None:
-    """In an imported throughput file of TKperf 2.2, rates in KiB/s are converted to MB/s of 10^6 bytes. Each block size
-    has its own verdict.
+    """In an imported throughput file of TKperf 2.2, rates in KiB/s are converted to MB/s (10^6 bytes per second). Each
+    block size has its own verdict.
     """
     file = GOLDEN / "tkperf-2.2-tp.xml"
     theirs, run = elements(file), imported(tmp_path, file)
@@ -126,8 +126,8 @@ def test_our_own_xml_comes_back_the_same(tmp_path: Path) -> None:
 
 
 def test_a_stream_has_the_mean_of_its_ios(tmp_path: Path) -> None:
-    """In an imported stream, each slice counts with the number of its I/Os, so that the mean over a drive that slows
-    down equals the mean in the exported run.
+    """In an imported stream, each slice is weighted with the number of its I/Os. The mean over a drive that becomes
+    slower therefore equals the mean in the exported run.
     """
     (tmp_path / "own").mkdir()
     suite = {"writesat": SSD_TESTS["writesat"]}
@@ -171,7 +171,7 @@ EXTERNAL = b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>'
     ],
 )
 def test_files_that_are_none_of_tkperfs(text: bytes, says: str) -> None:
-    """A file that is not TKperf's is refused with file and reason. tkperf expands no entity of the file."""
+    """A file that was not written by TKperf is refused with file and reason. tkperf expands no entity of the file."""
     with pytest.raises(UsageError, match=says) as raised:
         parse_tkperf_xml(text, file="old.xml")
     assert "old.xml" in str(raised.value)
@@ -228,7 +228,7 @@ def document(matrix: str = STREAM, test: str = "writesat", head: str = "", **of_
     ],
 )
 def test_numbers_that_nothing_can_be(text: bytes, place: str, tmp_path: Path) -> None:
-    """Infinite, huge or odd numbers lead to an error with file and element, and leave no run file."""
+    """Infinite, extremely large or invalid numbers lead to an error with file and element. No run file remains."""
     file = tmp_path / "old.xml"
     file.write_bytes(text)
     ran = CliRunner().invoke(cli, ["import", str(file), "--output", str(tmp_path / "out")])
@@ -264,7 +264,7 @@ texts = st.text(st.characters(exclude_categories=()), max_size=20)
 
 @given(st.integers(0, 5), numbers, texts)
 def test_whatever_is_taken_is_a_run_file_that_reports(place: int, odd: str, text: str) -> None:
-    """A file with an odd number or odd text is refused, or it becomes a run file that can be exported and drawn."""
+    """A file with an unusual number or text is either refused or becomes a run file that can be exported and drawn."""
     values = ["65536", "16", "60", "1e10", "1e6", "2.5"]
     values[place] = odd
     jobs, depth, runtime, iops, longest, mean = values
@@ -303,7 +303,7 @@ def test_text_that_is_no_text_is_replaced(tmp_path: Path) -> None:
 
 
 def test_a_failed_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failed import leaves no file, even if the disk becomes full during the import."""
+    """A failed import leaves no file behind, even if the disk becomes full during the import."""
     file = GOLDEN / "tkperf-2.2-lat.xml"
 
     def full(*_: object) -> None:
@@ -382,7 +382,7 @@ def test_a_name_is_that_of_one_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
 def test_xml_with_a_byte_order_mark(tmp_path: Path, encoding: str) -> None:
-    """XML with a byte order mark, as editors of Windows write it, is read whatever the name of the file is."""
+    """XML with a byte order mark, as Windows editors write it, is read. The name of the file does not matter."""
     file = tmp_path / "old.txt"
     file.write_bytes(document().decode().encode(encoding))
     assert imported(tmp_path, file).tests[0].name == "writesat"
@@ -399,7 +399,7 @@ def test_an_xml_file_without_xml(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
-    """If a file is in the place of the output folder, the import ends with a clear error."""
+    """If a file has the name of the output folder, the import ends with a clear error."""
     (tmp_path / "file").write_text("")
     file = str(GOLDEN / "tkperf-2.2-lat.xml")
     ran = CliRunner().invoke(cli, ["import", file, "--output", str(tmp_path / "file/below")])
@@ -416,8 +416,8 @@ def facts_in(blocks: FactBlocks) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ["lat", "tp"])
 def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
-    """A report of an import contains no invented facts. If purge, preconditioning, data pattern or end of the run were
-    not recorded, the report lists them as not known.
+    """The report of an import contains no invented facts. If purge, preconditioning, data pattern or end of the run
+    were not recorded, the report lists them as not known.
     """
     run = imported(tmp_path, GOLDEN / f"tkperf-2.2-{name}.xml")
     view = view_of(tmp_path / f"test{name}.tkperf")
@@ -449,7 +449,7 @@ def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
 
 def test_the_tool_is_named_by_its_own_name(tmp_path: Path) -> None:
     """The test software of an import is the tool that measured, followed by the tkperf that imported the file. This
-    also holds after another export.
+    remains true after another export.
     """
     run = imported(tmp_path, GOLDEN / "tkperf-2.2-lat.xml")
     said = f"TKperf 2.2, imported by tkperf {tkperf.__version__}"
@@ -484,7 +484,7 @@ def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
 
 
 def test_what_the_file_says_is_known(tmp_path: Path) -> None:
-    """Threads, queue depth and the length of a step are imported if the file contains them."""
+    """Threads, queue depth and the duration of a step are imported if the file contains them."""
     run = imported(tmp_path, GOLDEN / "tkperf-2.2-tp.xml")
     assert run.info.profile == {
         "title": "TKperf 2.2 result XML",
@@ -500,7 +500,7 @@ def test_what_the_file_says_is_known(tmp_path: Path) -> None:
 
 
 def test_what_the_file_lacks_is_a_warning() -> None:
-    """If a file lacks the step length or the demand, a warning reports each missing fact."""
+    """If a file lacks the duration of the steps or the demand, a warning reports each missing fact."""
     text = f"<x><writesat><roundmat>{STREAM}</roundmat></writesat></x>".encode()
     run = parse_tkperf_xml(text, file="x")
     assert run.profile == {"title": "TKperf result XML"}
@@ -508,8 +508,8 @@ def test_what_the_file_lacks_is_a_warning() -> None:
 
 
 def test_every_command_takes_a_run_of_which_little_is_known(tmp_path: Path) -> None:
-    """Every command accepts an imported run with few known facts, whether it is a stream or rounds. This holds for each
-    output and for a comparison.
+    """Every command accepts an imported run with few known facts. The run may be a stream or contain rounds. The test
+    covers each output and a comparison.
     """
     text = document().replace(b"<x>", b"<y>").replace(b"</x>", b"</y>")
     (tmp_path / "y.xml").write_bytes(text)

@@ -31,10 +31,10 @@ TRACED = re.compile(
 
 @contextmanager
 def traced_reads(device: Path, buffer_kb: int = BUFFER_KB) -> Iterator[dict[str, list[float]]]:
-    """Trace fio's reads of 4 KiB, and yield a dictionary that contains the latencies in us after the block.
+    """Trace fio's reads of 4 KiB. Yield a dictionary, which contains the latencies in us after the block ends.
 
-    ``Q2C``: from the time at which the kernel accepted a read to its completion. ``D2C``: from the time at which the
-    driver received it to its completion.
+    ``Q2C`` is the time from the acceptance of a read by the kernel to its completion. ``D2C`` is the time from the
+    arrival of the read at the driver to its completion.
     """
     found: dict[str, list[float]] = {"Q2C": [], "D2C": []}
     with traced(device, lambda lines: found.update(_latencies_us(lines)), buffer_kb):
@@ -43,10 +43,10 @@ def traced_reads(device: Path, buffer_kb: int = BUFFER_KB) -> Iterator[dict[str,
 
 @contextmanager
 def traced(device: Path, parse: Callable[[Iterable[str]], object], buffer_kb: int = BUFFER_KB) -> Iterator[None]:
-    """Trace the I/Os of a device. After the block, ``parse`` receives the lines of the trace (``TRACED``).
+    """Trace the I/Os of a device. When the block ends, ``parse`` receives the lines of the trace (``TRACED``).
 
-    ``buffer_kb`` is the size for each CPU in KiB, as the kernel expects it. An event needs about 80 bytes, and an I/O
-    has three events.
+    ``buffer_kb`` is the size of the buffer for each CPU in KiB, as the kernel expects it. An event needs about 80
+    bytes, and an I/O has three events.
     """
     number = os.stat(device).st_rdev
     if not (TRACING / "trace").exists():
@@ -60,7 +60,7 @@ def traced(device: Path, parse: Callable[[Iterable[str]], object], buffer_kb: in
     merging.write_text("2")
     events = [TRACING / "events/block" / f"block_{name}" for name in EVENTS]
     for event in events:
-        # The kernel's internal device numbers have the major number in the bits from 20.
+        # The kernel's internal device numbers contain the major number in bit 20 and the higher bits.
         (event / "filter").write_text(f"dev == {os.major(number) << 20 | os.minor(number)}")
         (event / "enable").write_text("1")
     try:
@@ -87,7 +87,7 @@ def require_whole(stats: str) -> None:
 
 
 def _latencies_us(lines: Iterable[str]) -> dict[str, list[float]]:
-    """Return the latencies. Each completion belongs to the oldest open read of the same sector."""
+    """Return the latencies. Each completion belongs to the oldest unfinished read of the same sector."""
     queued: dict[str, deque[float]] = defaultdict(deque)
     issued: dict[str, deque[float]] = defaultdict(deque)
     found: dict[str, list[float]] = {"Q2C": [], "D2C": []}
@@ -107,15 +107,17 @@ def _latencies_us(lines: Iterable[str]) -> dict[str, list[float]]:
 
 
 def percentile(ascending: Sequence[float], percent: float) -> float:
-    """Return the latency of rank ceil(N p / 100). This is the rule of docs/explanation/method.md, without buckets."""
+    """Return the latency of rank ceil(N p / 100). This is the rule in docs/explanation/method.md, but without
+    buckets.
+    """
     return ascending[math.ceil(round(len(ascending) * percent / 100, 6)) - 1]
 
 
 def compare(cell: dict[str, Any], latencies: dict[str, list[float]]) -> dict[str, dict[str, float]]:
-    """Return tkperf's figures of a cell next to the figures of the trace. The first key is the figure, and the second
-    key is the source.
+    """Return the figures of a cell according to tkperf and according to the trace. The first key is the figure, and the
+    second key is the source.
 
-    A percentile that tkperf leaves out, because too few I/Os are beyond it, is missing.
+    A percentile is missing if tkperf leaves it out because too few I/Os lie beyond it.
     """
     given = {name: percent for name, percent in PERCENTILES.items() if cell[name] is not None}
     found: dict[str, dict[str, float]] = {
@@ -135,12 +137,13 @@ def compare(cell: dict[str, Any], latencies: dict[str, list[float]]) -> dict[str
 def find_beyond(
     figures: dict[str, dict[str, float]], most_overhead_us: float, most_tail_overhead_us: float
 ) -> list[str]:
-    """Return the figures that differ by more than allowed. The numbers of I/Os must be equal. The mean and the
-    percentiles may differ by the limit plus the stated overhead.
+    """Return the figures that differ by more than the permitted amount. The numbers of I/Os must be equal. The mean and
+    the percentiles may differ by the limit plus the stated overhead.
 
     Args:
-        most_overhead_us: time that the path from fio to the kernel and back may add to the mean, p50 and p90.
-        most_tail_overhead_us: time that this path may add to p99 and beyond, including the waits of fio for a CPU.
+        most_overhead_us: the most time that the path from fio to the kernel and back may add to the mean, p50 and p90.
+        most_tail_overhead_us: the most time that this path may add to p99 and higher percentiles, including the time
+            that fio waits for a CPU.
     """
     beyond = []
     for which in ("Q2C", "D2C"):

@@ -1,4 +1,4 @@
-"""The cases run only inside the lab machine. On any other machine, pytest does not even collect them."""
+"""The cases run only inside the lab machine. On any other machine, pytest does not collect them."""
 
 import os
 

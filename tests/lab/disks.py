@@ -1,4 +1,6 @@
-"""The drives of the lab machine. Each drive has one entry, and the machine finds the drive with its serial number."""
+"""The drives of the lab machine. Each drive has one entry, and the machine identifies the drive by its serial
+number.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    """A drive of the lab machine. ``devices`` are QEMU device arguments, in which ``{drive}`` is the name of the disk's
-    storage.
+    """A drive of the lab machine. ``devices`` contains arguments for QEMU devices, in which ``{drive}`` stands for the
+    name of the disk's storage.
 
-    ``root_port`` is a slot for this drive. The drive can be pulled out of this slot with its ``id``.
+    ``root_port`` is a PCIe slot that only this drive uses. A case can pull the drive out of this slot with its ``id``.
     """
 
     serial: str

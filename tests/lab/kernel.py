@@ -1,7 +1,7 @@
-"""The kernel of the lab: Debian's own package, which is unpacked next to the tests and never installed.
+"""The kernel of the lab: Debian's own package, which is unpacked near the tests and never installed.
 
-The machine boots an uncompressed vmlinux, which takes half the time of a bzImage without KVM, and a small initramfs
-that mounts the host's root read-only. All other drivers are loaded from the unpacked package.
+The machine boots an uncompressed vmlinux, which takes half the time of a bzImage without KVM. A small initramfs mounts
+the host's root read-only. All other drivers are loaded from the unpacked package.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 
 META_PACKAGE = "linux-image-amd64"
 XZ_MAGIC = b"\xfd7zXZ\x00"
-# With these modules, the initramfs reaches the host's files. The other modules are loaded from these files.
+# With these modules, the initramfs can read the host's files. All other modules are loaded from these files.
 EARLY_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
 
 
 class LabUnavailableError(Exception):
-    """The lab cannot be built on this machine. The message contains the reason."""
+    """An error that states why the lab cannot be built on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """The files of a kernel. ``modules`` is the folder of one kernel version, as under /lib/modules."""
+    """The files of a kernel. ``modules`` is the folder of one kernel version, as in /lib/modules."""
 
     image: Path
     initramfs: Path

@@ -1,8 +1,8 @@
 """The lab machine: QEMU with emulated drives of every bus, which Debian's real drivers control.
 
-The machine is booted for one job, or for several jobs in turn with the same disks. A job sees the host's files through
-a layer in memory and runs as root. It can destroy only the disks in disks.py, which are sparse files created for this
-boot.
+The machine is booted for one job, or for several consecutive jobs with the same disks. A job runs as root and sees the
+host's files through a writable layer in memory. It can destroy only the disks in disks.py, which are sparse files
+created for this boot.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tests.lab.kernel import Kernel, LabUnavailableError, get_kernel
 CHECKOUT = Path(__file__).resolve().parents[2]
 CACHE = CHECKOUT / ".lab"
 KERNEL_COMMAND_LINE = (
-    # On a busy host, the emulated timer may be too late for the kernel's check of the timer, and a failed check is a
-    # panic.
+    # On a busy host, the emulated timer may be too late for the kernel's check of the timer, and a failed check causes
+    # a panic.
     "no_timer_check console=ttyS0 loglevel=4 panic=-1 mitigations=off cryptomgr.notests audit=0 apparmor=0 "
     "nvme_core.io_timeout=10"
 )
-# Under TCG, the machine begins its job after 6 s to 16 s. A machine that stalls under KVM never begins its job.
+# Under TCG, the machine begins its job after 6 s to 16 s. A machine that freezes under KVM never begins its job.
 PROBE_LIMIT_S = 20.0
 # The machine writes its uptime every 5 s (guest/start). On a busy host, this may take a minute, but not several
 # minutes.
@@ -40,11 +40,11 @@ FROZEN_AFTER_S = 240.0
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """The end of a job.
+    """The result of a job.
 
     If ``status`` is None, the machine ended without finishing the job. ``frozen`` contains the last uptime that the
-    machine wrote before it froze, and the state of its CPU. If ``frozen`` is None, the machine ran until its end or its
-    time limit.
+    machine wrote before it froze, and the state of its CPU. If ``frozen`` is None, the machine did not freeze before it
+    ended or reached its time limit.
     """
 
     status: int | None
@@ -61,8 +61,8 @@ def run_job(
     Args:
         boots: a script for each boot of the same machine. All scripts except the last may reset the machine.
         limit_s: the machine is stopped after this time in each boot. It is stopped earlier if it freezes.
-        keep: folder for the files that the job leaves in /lab.
-        echo: print the job's output while it runs.
+        keep: folder that receives the files that the job leaves in /lab.
+        echo: whether to print the job's output while the job runs.
 
     Raises:
         LabUnavailableError: QEMU or the kernel is not available on this machine.
@@ -93,7 +93,9 @@ def run_job(
 
 
 def _choose_accelerator(kernel: Kernel) -> str:
-    """Return "kvm" if KVM boots this kernel, or else "tcg". The answer is stored with the kernel."""
+    """Return "kvm" if this kernel boots under KVM, and "tcg" otherwise. The answer is stored in the folder of the
+    kernel.
+    """
     if shutil.which("qemu-system-x86_64") is None:
         raise LabUnavailableError("'qemu-system-x86_64' is not installed (qemu-system-x86)")
     kept = kernel.image.parent / "accelerator"
@@ -114,7 +116,7 @@ def _choose_accelerator(kernel: Kernel) -> str:
 def _boot(
     kernel: Kernel, accelerator: str, folder: Path, job: str, disks: tuple[Disk, ...], limit_s: float, echo: bool
 ) -> str | None:
-    """Boot the machine for a job. Return a description if the machine froze, or else None."""
+    """Boot the machine for a job. Return a description if the machine froze, and None otherwise."""
     share = folder / "share"
     shutil.copy(Path(__file__).parent / "guest/start", share / "start")
     (share / "job").write_text(job)
@@ -132,8 +134,8 @@ def _boot(
         "-cpu",
         "host" if accelerator == "kvm" else "max",
         "-smp",
-        # With two emulated CPUs on a busy host, each CPU waits for the other, and the same cases need twice as much CPU
-        # time.
+        # A machine with two emulated CPUs needs twice as much CPU time for the same cases on a busy host, because each
+        # CPU waits for the other.
         "2" if accelerator == "kvm" else "1",
         "-m",
         "3072",
@@ -159,7 +161,7 @@ def _boot(
         f"local,id=lab,path={share},security_model=none",
         "-device",
         "virtio-9p-pci,fsdev=lab,mount_tag=lab",
-        # With this connection, a test in the machine can pull its own disks.
+        # Through this connection, a test in the machine can pull its own disks.
         "-qmp",
         f"unix:{folder / 'qmp'},server=on,wait=off",
         "-chardev",
@@ -168,7 +170,7 @@ def _boot(
         "virtio-serial-pci",
         "-device",
         "virtserialport,chardev=control,name=lab.qmp",
-        # With this connection, the registers of the CPU can be read if the machine freezes.
+        # Through this connection, the registers of the CPU can be read if the machine freezes.
         "-monitor",
         f"unix:{folder / 'monitor'},server=on,wait=off",
     ]
@@ -196,7 +198,7 @@ def _boot(
 
 
 def _watch(qemu: subprocess.Popen[bytes], share: Path, limit_s: float, echo: bool) -> str | None:
-    """Wait for the machine's end. Return a description if the machine froze, or else None."""
+    """Wait until the machine ends. Return a description if the machine froze, and None otherwise."""
     output = share / "output.txt"
     until = time.monotonic() + limit_s
     shown = 0
@@ -232,7 +234,7 @@ def _ask_monitor(path: Path, command: str) -> str:
             pass
         except OSError as error:
             return f"QEMU's monitor: {error}"
-    # The monitor repeats the command as if it were typed, with codes that move the cursor.
+    # The monitor echoes the command as if it were typed, with codes that move the cursor.
     return answer.decode(errors="replace").rpartition(f"{command}\x1b[K\r\n")[2].replace("\r", "")
 
 

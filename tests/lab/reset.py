@@ -1,7 +1,7 @@
 """The lab case with two boots: ``python -m tests.lab.reset``.
 
-The machine is reset in the middle of a round, without a sync, and boots again. The run continues from its run file,
-which is on an ext4 file system of the machine, and the run file is complete at the end.
+The machine is reset in the middle of a round, without a sync, and boots again. The run then continues from its run
+file, which is stored on an ext4 file system of the machine. At the end, the run file must be complete.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.lab.kernel import LabUnavailableError
 from tests.lab.machine import CHECKOUT, run_job
 
 LIMIT_S = 600.0
-# The number of steps of the short run before the reset: a fill, and six of the eight steps of two rounds.
+# The number of steps that the short run completes before the reset: a fill, and six of the eight steps of two rounds.
 RESET_AFTER_STEPS = 7
 _BOTH = f"""
 export PATH=$PWD/.venv/bin:$PATH

@@ -18,7 +18,7 @@ from tests.lab import reset
 from tests.lab.kernel import LabUnavailableError
 from tests.lab.machine import CHECKOUT, JobResult, run_job
 
-# The limits are several times the duration on an idle host, so that a slow machine does not count as a failure.
+# The limits are several times the duration on an idle host, so that a slow host does not cause a failure.
 LIMITS_S = {"core": 2400.0, "full": 7200.0}
 PYTEST = (
     "export TKPERF_LAB={which} PATH=$PWD/.venv/bin:$PATH PYTEST_DISABLE_PLUGIN_AUTOLOAD=1; "
@@ -41,8 +41,8 @@ def main(arguments: list[str]) -> int:
     try:
         result = _run_cases(which, options)
         if result.frozen is not None:
-            # If a process or a CPU hangs, the kernel reports it and still writes the uptime. If the machine writes no
-            # uptime, the emulator is the probable cause.
+            # If a process or a CPU stops responding, the kernel reports it and still writes the uptime. If the machine
+            # writes no uptime, the emulator is the probable cause.
             print(f"lab: the machine froze and is started once more: {result.frozen}", flush=True)
             result = _run_cases(which, options)
     except LabUnavailableError as error:
@@ -61,10 +61,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _compile_cases(which: str) -> None:
-    """Let pytest compile the cases on the host. The machine reads the files of the host, and would need ten seconds to
-    compile them.
+    """Let pytest compile the cases on the host. The machine reads the files of the host, and would itself need ten
+    seconds to compile the cases.
 
-    An error in a case is found again in the machine, which reports it.
+    An error in a case is reported later by pytest in the machine.
     """
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run(

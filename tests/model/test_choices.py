@@ -1,4 +1,6 @@
-"""Names that the command line offers without loading the objects behind them agree with the names of these objects."""
+"""The command line offers names without loading the objects behind them. These names agree with the names of the
+objects.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from tkperf.procedures import SUITES, TESTS, load_profile
 
 
 def test_the_tests_offered_are_those_that_there_are() -> None:
-    """The command line offers the existing tests in their order, for the same suites, and with the same defaults."""
+    """The command line offers the existing tests in order, for the same suites and with the same defaults."""
     assert [(each.name, each.suites, each.by_default) for each in choices.OFFERED_TESTS] == [
         (test.name, test.suites, test.by_default) for test in TESTS
     ]
@@ -33,7 +35,7 @@ def test_every_shipped_profile_is_found_and_can_be_loaded() -> None:
 
 
 def test_the_profiles_offered_for_hard_disks_are_those_that_define_their_tests() -> None:
-    """The command line offers exactly the profiles that define hard disk tests for hard disks, and refuses all other
+    """For hard disks, the command line offers exactly the profiles that define hard disk tests. It refuses all other
     profiles.
     """
     defining = [

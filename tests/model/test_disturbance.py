@@ -1,5 +1,5 @@
-"""Detection of disturbances in a step, from numbers only: a model of the device, of fio and of other programs, without
-real time.
+"""Detection of disturbances in a step, based only on numbers. A model represents the device, fio and other programs,
+and no real time passes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WRITES = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, j
 
 @dataclass
 class Flow:
-    """Bytes that are transferred at a constant rate between two moments."""
+    """An amount of bytes that is transferred at a constant rate between two times."""
 
     begin_s: float
     end_s: float
@@ -38,8 +38,8 @@ class Flow:
 
 @dataclass
 class Model:
-    """A device and the I/O that reaches it. ``stops`` contains the start and the end of each period in which tkperf was
-    stopped.
+    """A device with the I/O that it receives. ``stops`` contains the start and the end of each period in which tkperf
+    was stopped.
     """
 
     flows: list[Flow] = field(default_factory=list)
@@ -93,19 +93,19 @@ class Step:
     workload: Workload = WRITES
     idle: tuple[float, float] | None = None
     late_s: float = 0.0
-    """Delay in seconds between the time that fio reports for its bytes and the time at which the device transfers
+    """The delay in seconds between the time that fio reports for its bytes and the time at which the device transfers
     them.
     """
     handed_over_s: float | None = None
-    """Time at which the next step was released. If it is None, a step of a round counts as released at its planned
+    """The time at which the next step was released. If it is None, a step of a round counts as released at its planned
     end.
     """
     is_last: bool = False
     """Whether no further step is released before the end of this step."""
     read_late_s: float = 0.0
-    """Delay in seconds between the time at which fio writes its reports and the time at which tkperf reads them."""
+    """The delay in seconds between the time at which fio writes its reports and the time at which tkperf reads them."""
     noticed_late_s: float = 0.0
-    """Delay in seconds between the start of fio and the start that tkperf assumes."""
+    """The delay in seconds between the start of fio and the start that tkperf assumes."""
 
     def flows(self) -> list[Flow]:
         end_s = self.begin_s + self.length_s
@@ -121,7 +121,7 @@ class Step:
         return self.workload.read_percent == 100
 
     def done(self, of_bytes: float) -> tuple[IoStats, IoStats]:
-        """Return the reads and the writes in the form of a sample or measurement."""
+        """Return the reads and the writes in the form of a sample or a measurement."""
         return (written(of_bytes), NO_IO) if self.reads else (NO_IO, written(of_bytes))
 
 
@@ -132,8 +132,8 @@ def written(of_bytes: float) -> IoStats:
 def play(model: Model, steps: Iterable[Step], *, uncounted: float = 0.0) -> list[Observations]:
     """Run steps on the model and return what the watch observed.
 
-    tkperf notices the end of each step a tenth of a second late, as with fio. ``uncounted`` is the share of fio's bytes
-    that the device does not count.
+    tkperf notices the end of each step a tenth of a second late, as with the real fio. ``uncounted`` is the share of
+    fio's bytes that the device does not count.
     """
     steps = list(steps)
     for step in steps:
@@ -159,7 +159,7 @@ def _play_step(watch: RunWatch, model: Model, step: Step) -> Observations:
     while elapsed_s < step.length_s:
         next_s = min(elapsed_s + 1, step.length_s)
         model.now_s = step.begin_s + next_s + 0.004 + step.read_late_s
-        # After a pause, tkperf reads everything that arrived during the pause at once.
+        # After a pause, tkperf immediately reads all reports that arrived during the pause.
         model.now_s = max([model.now_s, *(e for b, e in model.stops if b < model.now_s < e)])
         read, write = step.done(moved(next_s) - moved(elapsed_s))
         sample = Sample(start_s=elapsed_s, duration_s=next_s - elapsed_s, read=read, write=write)
@@ -191,8 +191,8 @@ def back_to_back(count: int, length_s: float = 10.0, rate: float = 100 * MB) -> 
 
 
 def test_steps_nobody_disturbs_are_not_flagged() -> None:
-    """Steps without a disturbance are not flagged: the device counts the same bytes as fio, so none of them are
-    foreign, whatever the rates of the neighbouring steps are.
+    """Steps without a disturbance are not flagged. The device counts the same bytes as fio, so no bytes are foreign.
+    The rates of the neighbouring steps do not matter.
     """
     steps = [Step(1 + n * 10, 10, rate * MB) for n, rate in enumerate((900, 20, 900, 20, 900))]
     for seen in play(Model(), steps):
@@ -203,8 +203,8 @@ def test_steps_nobody_disturbs_are_not_flagged() -> None:
 
 @pytest.mark.parametrize("reads", [True, False])
 def test_io_of_others_is_flagged_in_the_steps_it_fell_into(reads: bool) -> None:
-    """Foreign I/O is flagged in the step in which it happened, and not in the neighbouring steps. In this case, it is 5
-    % of fio's bytes during part of the step.
+    """Foreign I/O is flagged in the step in which it occurred, and not in the neighbouring steps. In this test, it
+    amounts to 5 % of fio's bytes during part of the step.
     """
     model = Model([Flow(23, 28, 10 * MB, reads)])
     seen = play(model, back_to_back(4))
@@ -229,14 +229,14 @@ def test_a_burst_in_a_long_step_is_flagged_and_placed() -> None:
 
 
 def test_small_reads_of_daemons_raise_no_alarm() -> None:
-    """Small reads of daemons such as udev and smartd, some hundred KiB, do not count as a disturbance."""
+    """Small reads of daemons such as udev and smartd, which total some hundred KiB, do not count as a disturbance."""
     model = Model([Flow(at, at + 0.1, 4 * MB, True) for at in (3.0, 14.0, 26.0)])
     assert [codes(each) for each in play(model, back_to_back(3, rate=10 * MB))] == [[], [], []]
 
 
 def test_io_of_another_partition_has_its_own_word() -> None:
     """I/O on another partition of the same disk has a separate code. It does not count as I/O on the tested partition,
-    but the disk serves both.
+    but it still uses the same disk.
     """
     seen = play(Model(others=Flow(12, 15, 50 * MB)), back_to_back(3))
     assert [codes(each) for each in seen] == [[], ["other-partition-io"], []]
@@ -249,8 +249,8 @@ def test_a_device_that_counts_less_than_fio_is_flagged() -> None:
 
 
 def test_a_step_of_which_the_device_did_far_less_is_refused() -> None:
-    """A step is refused if the device did not transfer a fifth of fio's bytes, because such a step is no result,
-    flagged or not.
+    """A step is refused if the device did not transfer a fifth of fio's bytes, because such a step is not a result. It
+    does not matter whether the step is flagged.
     """
     with pytest.raises(StepFailedError, match="less: it did not do"):
         play(Model(), back_to_back(2), uncounted=0.2)
@@ -258,7 +258,7 @@ def test_a_step_of_which_the_device_did_far_less_is_refused() -> None:
 
 @pytest.mark.parametrize("blind_s", [0.0, 0.15])
 def test_a_host_that_looks_late_knows_a_border_less_well(blind_s: float) -> None:
-    """A host that reads counters late causes neither foreign nor missing I/O at the border of two steps, even if fast
+    """If the host reads counters late, no step has foreign or missing I/O at its boundaries. This applies even if fast
     and slow steps of one second alternate.
     """
     borders = [(2.0 + n - blind_s, 2.0 + n) for n in range(6)]
@@ -271,7 +271,7 @@ def test_a_host_that_looks_late_knows_a_border_less_well(blind_s: float) -> None
 @pytest.mark.parametrize("length_s", [4, 8, 20])
 @pytest.mark.parametrize("late_s", [0.3, 0.8, 2.5])
 def test_a_fill_whose_documents_are_read_late_is_all_there(length_s: float, late_s: float) -> None:
-    """A fill loses no bytes if tkperf reads each report of fio late, as on a slow CPU. The fill began when tkperf
+    """A fill has no missing bytes if tkperf reads each report of fio late, as on a slow CPU. The fill began when tkperf
     released it.
     """
     fill = Step(1, length_s, kind=StepKind.FILL, read_late_s=late_s)
@@ -282,8 +282,8 @@ def test_a_fill_whose_documents_are_read_late_is_all_there(length_s: float, late
 
 @pytest.mark.parametrize("late_s", [0.1, 0.4])
 def test_a_beginning_noticed_late_makes_nothing_missing(late_s: float) -> None:
-    """A step has no missing I/O if its beginning was noticed late, although its first bytes were transferred before the
-    recorded beginning.
+    """If the beginning of a step was noticed late, the step has no missing I/O, although its first bytes were
+    transferred before the recorded beginning.
     """
     for kind in (StepKind.FILL, StepKind.ROUND):
         (seen,) = play(Model(), [Step(1, 2, kind=kind, noticed_late_s=late_s, is_last=True)])
@@ -292,8 +292,8 @@ def test_a_beginning_noticed_late_makes_nothing_missing(late_s: float) -> None:
 
 @pytest.mark.parametrize("late_s", [0.08, 0.15])
 def test_a_step_whose_threads_began_late_is_all_there(late_s: float) -> None:
-    """A step of one second with threads that began late has no missing I/O, although fio's clock ends before the last
-    thread ends and no step follows.
+    """A step of one second whose threads began late has no missing I/O. This applies even if fio's clock ends before
+    the last thread ends and no step follows.
     """
     steps = [Step(1 + 2 * n, 1, late_s=late_s, read_late_s=late_s, is_last=True) for n in range(3)]
     for seen in play(Model(), steps):
@@ -303,7 +303,7 @@ def test_a_step_whose_threads_began_late_is_all_there(late_s: float) -> None:
 
 @pytest.mark.parametrize("late_s", [0.1, 0.5])
 def test_slices_whose_documents_are_read_late_are_all_there(late_s: float) -> None:
-    """Slices have no missing I/O if their reports are read late. The border between two slices is the time in fio's
+    """Slices have no missing I/O if their reports are read late. The boundary between two slices is the time in fio's
     report, or later.
     """
     slices = [
@@ -314,8 +314,8 @@ def test_slices_whose_documents_are_read_late_are_all_there(late_s: float) -> No
 
 
 def test_what_is_missing_is_found_in_spite_of_late_documents() -> None:
-    """If a twentieth of the bytes was never transferred, this is found even if fio's reports are read late, both in a
-    fill and in steps of ten seconds.
+    """If a twentieth of the bytes was never transferred, tkperf detects this even if fio's reports are read late. The
+    test covers a fill and steps of ten seconds.
     """
     for kind in (StepKind.FILL, StepKind.ROUND):
         steps = [Step(1 + 11 * n, 10, kind=kind, read_late_s=0.3, is_last=True) for n in range(2)]
@@ -334,8 +334,8 @@ def test_a_short_fill_that_began_late_is_all_there(handed_over_s: float | None, 
 
 @pytest.mark.parametrize("counting", [False, None])
 def test_a_device_that_does_not_count_is_not_compared(counting: bool | None) -> None:
-    """A device with queue/iostats at 0 has unknown byte counts, which is different from no bytes. Nothing is then
-    called foreign or missing.
+    """If queue/iostats of a device is 0, its byte counts are not known, which is different from zero bytes. No I/O is
+    then called foreign or missing.
     """
     for seen in play(Model(counting=counting), back_to_back(2), uncounted=1.0):
         assert (seen.foreign_read_bytes, seen.foreign_write_bytes) == (None, None)
@@ -343,7 +343,9 @@ def test_a_device_that_does_not_count_is_not_compared(counting: bool | None) -> 
 
 
 def test_a_device_that_is_to_count_and_counts_nothing_did_nothing() -> None:
-    """A device with queue/iostats at 1 that counts no bytes transferred none, so all bytes of fio are missing."""
+    """If queue/iostats of a device is 1 and the device counts no bytes, it transferred none. All bytes of fio are then
+    missing.
+    """
     for seen in play(Model(counting=True), back_to_back(2), uncounted=1.0):
         missing = next(each for each in seen.disturbances if each.code == "missing-io")
         assert "the device nothing" in missing.text
@@ -361,15 +363,17 @@ def test_a_device_that_does_not_count_is_remembered() -> None:
 
 
 def test_a_driver_may_count_unasked() -> None:
-    """Foreign I/O is detected on a device that counts its I/Os although queue/iostats is 0, as zram does."""
+    """Foreign I/O is detected on a device that counts its I/Os although queue/iostats is 0. zram behaves in
+    this way.
+    """
     model = Model([Flow(13, 18, 10 * MB)], counting=False)
     seen = play(model, back_to_back(2))
     assert [codes(each) for each in seen] == [[], ["foreign-io"]]
 
 
 def test_a_file_is_not_compared() -> None:
-    """The I/O on a file is not compared, because the device below also serves other programs. The step then has neither
-    a number of foreign bytes nor a mark.
+    """The I/O on a file is not compared, because the device below also serves other programs. The step then has no
+    number of foreign bytes and no flag.
     """
     for seen in play(Model(counts=False), back_to_back(2)):
         assert (seen.foreign_read_bytes, codes(seen)) == (None, [])
@@ -390,8 +394,8 @@ def test_idle_time_within_a_step_is_flagged(counts: bool) -> None:
 
 
 def test_a_stopped_tkperf_is_flagged() -> None:
-    """A pause of tkperf of 5 s while fio continues is flagged as stopped, and the late reports of fio cause no other
-    alarm.
+    """If tkperf pauses for 5 s while fio continues, the step is flagged as stopped. The late reports of fio cause no
+    other flag.
 
     The length of the pause is known to within the time between two readings.
     """
@@ -403,15 +407,17 @@ def test_a_stopped_tkperf_is_flagged() -> None:
 
 
 def test_a_suspended_host_is_flagged() -> None:
-    """A suspended host is flagged, because the clock that includes sleep advances while the monotonic clock does
-    not.
+    """A suspension of the host is flagged. It is detected because the clock that includes sleep advances while the
+    monotonic clock does not.
     """
     seen = play(Model(sleeps=[(13.0, 3600.0)]), back_to_back(3))
     assert [codes(each) for each in seen] == [[], ["suspended"], []]
 
 
 def test_idle_time_before_a_step_is_recorded_and_flagged() -> None:
-    """Idle time of 13 s before a step, in which no program read tkperf's output, is recorded and flagged."""
+    """If the device was idle for 13 s before a step because no program read tkperf's output, this time is recorded and
+    flagged.
+    """
     steps = back_to_back(2)
     steps[1].begin_s += 13
     first, second = play(Model(), steps)
@@ -421,8 +427,8 @@ def test_idle_time_before_a_step_is_recorded_and_flagged() -> None:
 
 
 def test_short_steps_keep_no_looks_at_those_before() -> None:
-    """Short steps do not accumulate readings of earlier steps. A run of several days with steps of two seconds needs no
-    more memory than a run of one minute.
+    """A series of short steps does not accumulate readings of earlier steps. A run of several days with steps of two
+    seconds needs no more memory than a run of one minute.
     """
     model, watch = Model(), RunWatch(0.0)
     watch.counters = model
@@ -437,7 +443,7 @@ def test_short_steps_keep_no_looks_at_those_before() -> None:
 
 def test_planned_pauses_are_recorded_and_not_flagged() -> None:
     """Planned pauses are recorded but not flagged. After a purge, the gap counts from the end of the purge, and a cold
-    start of fio is no disturbance.
+    start of fio is not a disturbance.
     """
     model, watch = Model(), RunWatch(0.0)
     watch.counters = model
@@ -450,7 +456,7 @@ def test_planned_pauses_are_recorded_and_not_flagged() -> None:
 
 
 def test_the_limit_of_a_gap_is_not_reached_by_a_busy_host() -> None:
-    """Only a gap above the limit is flagged, and a busy host does not reach the limit."""
+    """Only a gap above the limit is flagged. The gaps on a busy host remain below the limit."""
     assert judge_gap(0.4, 0.5, 10.0) == ()
     assert judge_gap(None, 0.5, 10.0) == ()
     (found,) = judge_gap(0.6, 0.5, 10.0)
@@ -482,8 +488,8 @@ def test_flushes_and_discards_of_others_are_flagged() -> None:
 
 
 def test_what_the_step_before_lacks_is_not_foreign() -> None:
-    """Bytes that the preceding step lacks are not foreign. If the border between two steps is slightly wrong, one step
-    has the bytes that the other lacks.
+    """If one step has too few bytes, the same number of additional bytes in the next step is not foreign. A small error
+    in the boundary between two steps moves bytes from one step to the other.
     """
     lacked = Side(foreign_bytes=200 * MB, lacked_bytes=200 * MB)
     assert judge_bytes(compared(lacked)) == ()
@@ -493,8 +499,8 @@ def test_what_the_step_before_lacks_is_not_foreign() -> None:
 
 
 def test_only_what_the_device_did_at_no_time_is_missing() -> None:
-    """Bytes are missing only if the device never transferred them. A wrong border between two steps takes bytes from a
-    step although the device transferred them.
+    """Bytes are missing only if the device never transferred them. An error in the boundary between two steps can
+    remove bytes from a step although the device transferred them.
     """
     short = Side(foreign_bytes=-200 * MB)
     assert judge_bytes(compared(short, most_bytes=6000 * MB)) == ()
@@ -505,8 +511,8 @@ def test_only_what_the_device_did_at_no_time_is_missing() -> None:
 
 
 def test_a_late_document_is_nobodys_io() -> None:
-    """I/O that seems to have happened within a step but is not in the total of the step was counted at a wrong moment,
-    so it is not foreign.
+    """If I/O appears inside a step but is not in the total of the step, it was counted at a wrong time. Such I/O is not
+    foreign.
     """
     assert judge_bytes(compared(Side(inner_bytes=300 * MB))) == ()
     assert judge_bytes(compared(Side(inner_bytes=300 * MB, foreign_bytes=-5 * MB))) == ()
@@ -518,13 +524,13 @@ READS = replace(WRITES, read_percent=100)
 
 
 def seconds_at_3_gb_a_second(*workloads: Workload) -> list[Step]:
-    """Return steps of one second at 3 GB/s. Their threads begin a little late."""
+    """Return steps of one second at 3 GB/s, whose threads begin a little late."""
     return [Step(1 + n, 1, 3000 * MB, workload=workload, late_s=0.03) for n, workload in enumerate(workloads)]
 
 
 def test_writes_next_to_reads_of_a_fast_device_are_flagged() -> None:
-    """Writes during reads of a fast device are flagged, because fio issues no writes in these steps, even if a busy
-    host reads the counters at the borders late.
+    """Writes during reads on a fast device are flagged, because fio issues no writes in these steps. This applies even
+    if a busy host reads the counters at the boundaries late.
     """
     model = Model([Flow(2.1, 2.9, 100 * MB)], stops=[(1.9, 2.0), (2.9, 3.05)])
     seen = play(model, seconds_at_3_gb_a_second(READS, READS, READS))
@@ -536,15 +542,15 @@ def test_writes_next_to_reads_of_a_fast_device_are_flagged() -> None:
 
 
 def test_writes_of_the_steps_around_reads_are_not_foreign() -> None:
-    """Writes of the neighbouring steps are not foreign in a step of reads, although up to 10 ms of them may be counted
-    in this step.
+    """In a step of reads, writes of the neighbouring steps are not foreign. The writes of up to 10 ms may be counted in
+    this step.
     """
     steps = seconds_at_3_gb_a_second(WRITES, READS, WRITES, READS)
     assert [codes(each) for each in play(Model(), steps)] == [[]] * 4
 
 
 def test_reads_that_a_step_lacked_hide_none_after_a_step_of_writes() -> None:
-    """Reads that an earlier step lacked do not hide foreign reads after a step of writes, because late reads of a step
+    """Reads that an earlier step lacks do not hide foreign reads after a step of writes, because late reads of a step
     are counted within one second.
     """
     lacked, foreign = Flow(1.9, 2.0, -120 * MB, reads=True), Flow(3.2, 3.8, 10 * MB, reads=True)
@@ -556,8 +562,8 @@ def test_reads_that_a_step_lacked_hide_none_after_a_step_of_writes() -> None:
 
 @pytest.mark.parametrize("let_go_s", [2.0, 1.97])
 def test_a_burst_with_which_the_next_step_begins_is_not_foreign(let_go_s: float) -> None:
-    """A burst at the beginning of a step is not foreign. The step fills its queues at once, so I/O after its release
-    belongs to the step.
+    """A burst at the beginning of a step is not foreign. The step fills its queues immediately, so I/O after its
+    release belongs to the step.
     """
     reads = Step(1, 1, 100 * MB, workload=READS, handed_over_s=let_go_s)
     begins = Step(let_go_s, 1, 3000 * MB, idle=(let_go_s + 0.01, let_go_s + 0.29))
@@ -565,8 +571,8 @@ def test_a_burst_with_which_the_next_step_begins_is_not_foreign(let_go_s: float)
 
 
 def test_fast_neighbours_do_not_hide_what_happens_within_a_step() -> None:
-    """Foreign reads in the middle of a slow step are flagged, although the borders with steps of a hundred times the
-    rate are known less precisely.
+    """Foreign reads in the middle of a slow step are flagged, although the neighbouring steps have a hundred times its
+    rate, which makes the boundaries less precise.
     """
     steps = [Step(1 + n * 5, 5, rate * MB) for n, rate in enumerate((2000, 20, 2000))]
     seen = play(Model([Flow(7.5, 9.5, 5 * MB, reads=True)]), steps)
@@ -574,8 +580,8 @@ def test_fast_neighbours_do_not_hide_what_happens_within_a_step() -> None:
 
 
 def test_a_document_of_a_later_moment_than_its_clock_is_no_io_of_others() -> None:
-    """Bytes that fio counted after the clock of its report are not foreign. A busy host may stop fio between reading
-    its clock and counting its bytes.
+    """Bytes that fio counted after the time in its report are not foreign. On a busy host, fio may be interrupted after
+    it has read its clock and before it counts its bytes.
     """
     watch, model = RunWatch(0.0), Model([Flow(1, 6, 100 * MB)])
     watch.counters = model
@@ -594,14 +600,14 @@ def test_a_document_of_a_later_moment_than_its_clock_is_no_io_of_others() -> Non
 
 
 def borders(watch: RunWatch, model: Model) -> tuple[float, float]:
-    """Return the period inside a step in which the watch requested fewer readings."""
+    """Return the period inside a step in which the watch requests readings less often."""
     assert watch.counters is model
     return model.seldom
 
 
 def test_looks_are_frequent_only_about_the_known_ends_of_a_step() -> None:
-    """Readings are frequent only near the known ends of a step. A step with a hand-over begins at the hand-over, and
-    fio's first second then shows the exact beginning.
+    """Readings are frequent only near the known ends of a step. If a step begins with a hand-over, fio's first second
+    then shows the exact beginning.
     """
     model, watch = Model(), RunWatch(0.0)
     watch.counters = model
@@ -613,13 +619,13 @@ def test_looks_are_frequent_only_about_the_known_ends_of_a_step() -> None:
     first_s, end_s = steps[0].begin_s, steps[0].begin_s + 4.0
     inside = borders(watch, model)
     assert inside == pytest.approx((first_s + KNOWN_WITHIN_S, end_s - KNOWN_WITHIN_S), abs=0.01)
-    watch.step_begins(StepKind.ROUND, end_s + 0.3, 4.0)  # the watch is told about the step late
+    watch.step_begins(StepKind.ROUND, end_s + 0.3, 4.0)  # the watch learns of the step late
     assert borders(watch, model) == pytest.approx((end_s + KNOWN_WITHIN_S, end_s + 4.0 - KNOWN_WITHIN_S))
 
 
 def test_a_step_that_was_not_handed_over_begins_when_it_is_heard_of() -> None:
-    """A step without a hand-over begins when the watch is told about it. A release before a rest does not count as the
-    beginning of the step after the rest.
+    """A step without a hand-over begins when the watch learns of it. A release before an idle period does not count as
+    the beginning of the step after this period.
     """
     model, watch = Model(), RunWatch(0.0)
     watch.counters = model
@@ -632,7 +638,7 @@ def test_a_step_that_was_not_handed_over_begins_when_it_is_heard_of() -> None:
 
 
 def test_the_end_of_a_slice_is_known_to_a_report_of_fio() -> None:
-    """The end of a slice is known only to within a report of fio, so it may differ from its planned time by one
+    """The end of a slice is known only to the accuracy of fio's reports, so it may differ from its planned time by one
     second.
     """
     model, watch = Model(), RunWatch(0.0)
@@ -643,8 +649,8 @@ def test_the_end_of_a_slice_is_known_to_a_report_of_fio() -> None:
 
 @pytest.mark.parametrize("begin_s", [4.0, 4.05, 4.1, 4.15])
 def test_an_idle_time_is_measured_more_exactly_than_by_whole_looks(begin_s: float) -> None:
-    """Idle time is measured more exactly than the distance between readings, which is 0.19 s in this case. The I/Os
-    that are missing before and after the idle time show the rest of its length.
+    """Idle time is measured more precisely than the interval between readings, which is 0.19 s in this test. The number
+    of I/Os that are missing before and after the idle time determines the rest of its length.
     """
     step = Step(1, 10, idle=(begin_s, begin_s + 0.5))
     (seen,) = play(Model(), [step])
@@ -654,8 +660,8 @@ def test_an_idle_time_is_measured_more_exactly_than_by_whole_looks(begin_s: floa
 
 
 def test_of_few_ios_the_idle_time_is_that_of_whole_looks() -> None:
-    """If a load has few I/Os, idle time is measured only in whole readings. At 50 I/Os per second, a reading with fewer
-    I/Os than usual proves nothing.
+    """If a load issues few I/Os, idle time is measured only in whole intervals between readings. At 50 I/Os per second,
+    an interval with fewer I/Os than usual proves nothing.
     """
     step = Step(1, 10, bytes_per_s=50 * 4096, idle=(4.05, 4.75))
     (seen,) = play(Model(), [step])

@@ -29,7 +29,7 @@ def of(values: list[int]) -> Histogram:
 
 @given(st.integers(min_value=0, max_value=int(BUCKET_UPPER_NS[-1])))
 def test_a_latency_lies_within_its_bucket(value: int) -> None:
-    """Buckets cover all latencies without a gap. The width of a bucket is at most 1/64 of its values."""
+    """Buckets cover all latencies without a gap. The width of a bucket never exceeds 1/64 of its values."""
     bucket = bucket_of_ns(value)
     assert BUCKET_LOWER_NS[bucket] <= value <= BUCKET_UPPER_NS[bucket]
     width = int(BUCKET_UPPER_NS[bucket]) - int(BUCKET_LOWER_NS[bucket]) + 1
@@ -37,13 +37,15 @@ def test_a_latency_lies_within_its_bucket(value: int) -> None:
 
 
 def test_buckets_are_known_by_fios_names() -> None:
-    """Each bucket is found by the name that fio uses for it, which is the middle value of the bucket."""
+    """Each bucket is found by fio's name for it, which is the middle value of the bucket."""
     assert [bucket_of_ns(int(middle)) for middle in BUCKET_MIDDLE_NS] == list(range(BUCKETS))
 
 
 @given(latencies, latencies)
 def test_merge_and_difference_are_inverse(a: list[int], b: list[int]) -> None:
-    """A merged histogram can be subtracted again, and the totals of two histograms add up."""
+    """After two histograms are merged, either of them can be subtracted again. The totals of the two histograms
+    add up.
+    """
     whole = of(a) + of(b)
     assert whole == of(a + b)
     assert whole - of(a) == of(b)
@@ -51,7 +53,7 @@ def test_merge_and_difference_are_inverse(a: list[int], b: list[int]) -> None:
 
 
 def test_a_difference_never_goes_below_zero() -> None:
-    """Subtracting I/Os that a histogram does not contain is an error and never leads to a negative count."""
+    """Subtracting I/Os that a histogram does not contain is an error. It never leads to a negative count."""
     with pytest.raises(ValueError, match="does not contain"):
         of([100]) - of([100, 100])
 
@@ -69,7 +71,7 @@ def test_a_percentile_lies_in_the_bucket_of_the_true_one(values: list[int], perc
 
 
 def count_to_rank(percent: float, total: int, start: int = 1) -> int:
-    """Return how many of the fastest I/Os make up ``percent`` of all I/Os. The function counts in thousandths of a
+    """Return how many of the fastest I/Os make up ``percent`` of all I/Os. The function computes with thousandths of a
     percent.
     """
     thousandths = {50.0: 50_000, 90.0: 90_000, 95.0: 95_000, 99.0: 99_000, 99.9: 99_900, 99.99: 99_990, 99.999: 99_999}[
@@ -83,8 +85,8 @@ def count_to_rank(percent: float, total: int, start: int = 1) -> int:
 
 @pytest.mark.parametrize("percent", REPORTED_PERCENTILES)
 def test_ranks_are_those_found_by_counting(percent: float) -> None:
-    """The rank of a percentile equals the rank found by counting, for every number of I/Os up to 5,000 and for larger
-    numbers at which floating-point arithmetic would be wrong.
+    """The rank of a percentile equals the rank that is found by counting. The test covers every number of I/Os up to
+    5,000, and larger numbers at which floating-point arithmetic would be wrong.
     """
     before = 1
     for total in range(1, 5_001):
@@ -97,8 +99,8 @@ def test_ranks_are_those_found_by_counting(percent: float) -> None:
 
 @pytest.mark.parametrize("percent", REPORTED_PERCENTILES)
 def test_a_percentile_is_the_last_io_of_its_share(percent: float) -> None:
-    """A percentile has the latency of the last I/O of its share. For example, if 99,900 of 100,000 I/Os took 100 µs,
-    the 99.9 percentile is 100 µs. With one fast I/O less, it is slow.
+    """A percentile is the latency of the last I/O of its share. For example, if 99,900 of 100,000 I/Os took 100 µs, the
+    99.9 percentile is 100 µs. If one fast I/O becomes slow, the percentile is slow.
     """
     fast, slow = 100_000, 10_000_000
     for total in (*range(1, 5_001), *range(10_000, 110_000, 1_000), 1_000_000, 2_000_000):

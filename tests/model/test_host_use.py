@@ -1,4 +1,4 @@
-"""The use of the host during a step: tkperf reads it from files like those of the kernel, compares the readings and
+"""The use of the host during a step. tkperf reads it from files in the form of the kernel, compares the readings and
 judges the differences.
 """
 
@@ -26,8 +26,8 @@ def cpus(busy_s: float, idle_s: float, steal_s: float = 0.0) -> CpuTimes:
 
 
 def test_what_lies_between_two_looks() -> None:
-    """Two readings determine the use of the host between them: as shares of the time, of the requested CPU time and of
-    one CPU.
+    """The use of the host between two readings is computed as shares of the time, of the requested CPU time and of one
+    CPU.
     """
     before = HostLook(
         at_s=100,
@@ -75,7 +75,7 @@ def test_what_lies_between_two_looks() -> None:
 
 
 def test_nothing_is_known_of_a_host_that_tells_nothing() -> None:
-    """The use of a host that reports nothing is not known (None, not 0). It leads to no disturbance, and no value is
+    """If a host reports no values, its use is not known (None, not 0). It leads to no disturbance, and no value is
     stored as 0.
     """
     use = compare_looks([HostLook(at_s=1), HostLook(at_s=2)])
@@ -86,8 +86,8 @@ def test_nothing_is_known_of_a_host_that_tells_nothing() -> None:
 
 
 def test_programs_that_nobody_looked_through_are_what_is_left_of_user_mode() -> None:
-    """The CPU time of programs that were not examined is the rest of the time in user mode. Kernel threads work in
-    system mode for fio and do not count as other programs.
+    """The CPU time of programs that were not examined is the remaining time in user mode. Kernel threads work for fio
+    in system mode and do not count as other programs.
     """
     before = HostLook(at_s=0, cpus=cpus(0, 0), own_user_s=0.0)
     after = HostLook(at_s=10, cpus=cpus(9, 11), own_user_s=4.0)
@@ -120,7 +120,7 @@ CLEAN = HostUse(
         ({"others_cpu_percent": 6, "fio_wait_percent": 3}, ["host-cpu"]),
         ({"others_cpu_percent": 150, "fio_wait_percent": 2.9}, []),
         ({"others_cpu_percent": 5.9, "fio_wait_percent": 80}, []),
-        # If the threads of fio were not examined, the wait of any process counts.
+        # If the threads of fio were not examined, the waiting time of any process counts.
         ({"others_cpu_percent": 6, "fio_wait_percent": None}, ["host-cpu"]),
         ({"throttled_percent": 1}, ["cpu-quota"]),
         ({"steal_percent": 3}, ["steal"]),
@@ -132,7 +132,7 @@ CLEAN = HostUse(
     ],
 )
 def test_limits(changes: dict[str, object], found: list[str]) -> None:
-    """A disturbance of the host is reported exactly at its limit, and not just below the limit."""
+    """A disturbance of the host is reported if a value equals its limit, and not if it is just below the limit."""
     assert codes(replace(CLEAN, **changes)) == found  # type: ignore[arg-type]
 
 
@@ -149,7 +149,7 @@ def test_limits(changes: dict[str, object], found: list[str]) -> None:
     ],
 )
 def test_lines_of_the_kernel(line: str, code: str | None) -> None:
-    """A line of the kernel's log counts as trouble if it contains the words that drivers use for resets, timeouts,
+    """A line of the kernel's log counts as a problem if it contains the words that drivers use for resets, timeouts,
     errors and links.
     """
     found = find_trouble(line)
@@ -166,7 +166,7 @@ def sysfs_of_a_sata_disk(root: Path) -> Path:
 
 
 def test_names_of_a_device_in_the_log(tmp_path: Path) -> None:
-    """The log identifies a disk by its name, the port of its controller, its SCSI address and its PCI function. The
+    """The log identifies a disk by its name, the port of its controller, its SCSI address or its PCI function. The
     names of a partition include those of its disk.
     """
     root = sysfs_of_a_sata_disk(tmp_path)
@@ -186,8 +186,8 @@ def test_a_log_that_may_not_be_read_is_not_known(tmp_path: Path) -> None:
 
 @pytest.mark.root
 def test_lines_about_the_device_alone_are_taken(tmp_path: Path) -> None:
-    """Only new log lines that contain a name of the device as a whole word are returned. This test writes to the real
-    kernel log.
+    """The result contains only new lines of the log in which a name of the device occurs as a whole word. This test
+    writes to the real kernel log.
     """
     log = KernelLog(["8:16"], sys_root=sysfs_of_a_sata_disk(tmp_path))
     if log.read() is None:
@@ -262,7 +262,7 @@ class Groups:
     counter: str
 
     def place(self, root: Path, process: str, group: str) -> None:
-        """Move a process to a group."""
+        """Move a process to a control group."""
         (root / "proc" / process).mkdir(parents=True, exist_ok=True)
         (root / "proc" / process / "cgroup").write_text(self.row.format(group))
 
@@ -280,9 +280,9 @@ VERSION2 = Groups("0::/{}\n", "sys/fs/cgroup", 10**6, "throttled_usec")
 @pytest.mark.parametrize("groups", [VERSION1, VERSION2])
 @pytest.mark.parametrize("moved", ["tkperf", "fio"])
 def test_a_quota_set_while_a_run_goes_on_is_counted(tmp_path: Path, groups: Groups, moved: str) -> None:
-    """A CPU quota that is set during a run is counted, even if the process was moved to another group. Throttling of
-    the earlier group after the process left it does not count, nor does throttling of the new group before the process
-    entered it.
+    """A CPU quota that is set during a run is counted, even if the process is moved to another group. The throttling of
+    the old group counts only until the process leaves it. The throttling of the new group counts only after the process
+    has entered it.
     """
     (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
     if groups is VERSION2:
@@ -316,8 +316,8 @@ def test_a_quota_set_while_a_run_goes_on_is_counted(tmp_path: Path, groups: Grou
 
 
 def test_pressure_of_two_groups_is_not_compared(proc: Path) -> None:
-    """The pressure totals of two groups are not compared with each other after the process was moved from one group to
-    the other.
+    """If the process was moved from one group to another, the pressure totals of the two groups are not compared with
+    each other.
     """
     looks = ProcHostLooks(root=proc, clock=iter(range(100)).__next__)
     first = looks.look()
@@ -345,8 +345,8 @@ def test_pressure_of_two_groups_is_not_compared(proc: Path) -> None:
 def test_what_the_kernel_says_and_nobody_expects_is_not_known(
     proc: Path, name: str, rubbish: str, unknown: dict[str, object]
 ) -> None:
-    """An unexpected text from the kernel makes only the affected value unknown, because a run of several days must not
-    end for this reason.
+    """If the kernel provides an unexpected text, only the affected value is unknown. A run of several days must not end
+    for this reason.
     """
     looks = ProcHostLooks(root=proc, clock=lambda: 1.0)
     before = looks.look()
@@ -366,12 +366,12 @@ def test_an_empty_root_is_a_host_of_which_nothing_is_known(tmp_path: Path) -> No
 
 
 def test_kinds_are_disturbances() -> None:
-    """Each kind of disturbance has a text."""
+    """Each kind of disturbance has a description."""
     assert set(WORDS) == set(DisturbanceCode)
 
 
 class Looked:
-    """A host that records the times at which it was read."""
+    """A host that records the times at which tkperf reads it."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -402,8 +402,8 @@ def test_threads_are_looked_at_when_it_matters(planned_s: float | None, looked_a
 
 
 def test_programs_that_are_named_use_no_more_than_all_together() -> None:
-    """The CPU time of the named programs never exceeds the CPU time of all programs beside the run. A program that
-    ended is not named, because its time may be from before the first reading.
+    """The CPU time of the named programs never exceeds the CPU time of all programs other than the run. A program that
+    has ended is not named, because it may have used its CPU time before the first reading.
     """
     before = HostLook(
         at_s=0, processes={1: Program(name="shell", with_children_s=0), 2: Program(name="ended", with_children_s=10)}

@@ -1,4 +1,4 @@
-"""For any path that a user names as an input file, tkperf responds quickly and clearly."""
+"""tkperf responds quickly and clearly to any path that a user names as an input file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def limits() -> Iterator[None]:
-    """Turn an input that would hang or exhaust the memory into an error."""
+    """Turn an input that would block the test or exhaust the memory into an error."""
 
     def hangs(*_: object) -> None:
         raise AssertionError("it hangs")
@@ -62,8 +62,8 @@ def limits() -> Iterator[None]:
 
 @pytest.fixture
 def make_odd(tmp_path: Path) -> Callable[[str], Path]:
-    """Return a function that creates an unusual file. Its path contains ``/``, which distinguishes a file from the name
-    of a profile.
+    """Return a function that creates an unusual file. The path of the file contains ``/``, because a name without ``/``
+    is the name of a profile.
     """
 
     def make(odd: str) -> Path:
@@ -97,7 +97,7 @@ def test_what_is_no_file_with_an_end_is_one_clear_error(
     odd: str,
 ) -> None:
     """For every kind of input file, an endless or unreadable file causes one clear error with the right exit code.
-    tkperf neither hangs nor exhausts the memory.
+    tkperf neither waits forever nor exhausts the memory.
     """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "claims.toml").write_text("")
@@ -127,8 +127,8 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
 
 
 def test_process_substitution_works(tmp_path: Path) -> None:
-    """A profile can be given with process substitution. The test passes a wrong profile, and the resulting error shows
-    that tkperf read the profile.
+    """A profile can be given with process substitution. The test passes an invalid profile, and the resulting error
+    shows that tkperf read the profile.
     """
     script = f"{sys.executable} -m tkperf ssd n sim:sata-ssd --profile <(echo 'naem = 1')"
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -137,8 +137,8 @@ def test_process_substitution_works(tmp_path: Path) -> None:
 
 
 def test_limits_are_kept_and_errors_are_of_the_kind_asked_for(tmp_path: Path) -> None:
-    """A file that is one byte larger than the limit is refused with the requested kind of error, even if its size is
-    not known beforehand.
+    """A file that exceeds the limit by one byte is refused with the expected kind of error, even if its size is not
+    known beforehand.
     """
     path = tmp_path / "file"
     path.write_bytes(b"x" * 10)

@@ -14,8 +14,8 @@ from tkperf.model.workload import Access, Workload
 
 @given(latency_lists, latency_lists)
 def test_together_means_are_weighted_by_ios_and_extremes_are_true(a: list[int], b: list[int]) -> None:
-    """The mean latency of reads and writes together is weighted with the numbers of I/Os. The maximum and the minimum
-    are those of all I/Os.
+    """The mean latency of reads and writes together is weighted by the numbers of I/Os. The minimum and the maximum are
+    those of all I/Os.
     """
     both = io_stats(a) + io_stats(b)
     values = a + b
@@ -34,8 +34,8 @@ def test_many_are_what_all_their_ios_are(lists: list[list[int]]) -> None:
 
 @given(latency_lists, latency_lists)
 def test_an_interval_is_what_cumulative_readings_gained(a: list[int], b: list[int]) -> None:
-    """The difference of two cumulative readings equals the I/O between the readings. Only the extremes are rounded to a
-    bucket.
+    """The difference of two cumulative readings equals the I/O between the readings. Only the minimum and the maximum
+    are rounded to a bucket.
     """
     gained = io_stats(a + b).since(io_stats(a))
     alone = io_stats(b)
@@ -57,7 +57,7 @@ def test_nothing_measured_is_none_never_zero() -> None:
 
 def test_a_dash_for_too_few_ios_has_a_footnote() -> None:
     """A footnote explains the dash of a missing percentile if the cell has other percentiles. A cell without any
-    percentile was not measured, so it has no such footnote.
+    percentile has no such footnote, because its percentiles were not measured.
     """
     some: dict[str, float | None] = {"p50": 1.0, "p99": None}
     nothing: dict[str, float | None] = {"p50": None, "p99": None}
@@ -103,7 +103,7 @@ def test_an_answers_histogram_is_a_few_buckets() -> None:
 
 
 def test_throughput_is_in_decimal_megabytes_and_an_extreme_is_of_all_ios() -> None:
-    """A megabyte has 10^6 bytes. If the extremes of the reads are not known, those of the writes do not count as
+    """A megabyte has 10^6 bytes. If the extremes of the reads are not known, the extremes of the writes do not count as
     extremes of all I/Os.
     """
     load = Workload(access=Access.RANDOM, read_percent=50, block_size_bytes=4096, jobs=1, io_depth=1)

@@ -62,8 +62,8 @@ SLOW = {
 
 @pytest.mark.parametrize(("iops", "duration_s"), SLOW.values(), ids=SLOW)
 def test_a_slow_device_is_believed(iops: float, duration_s: float) -> None:
-    """The result of a slow device is accepted. A step may end as late as its longest I/O, and the queue may be empty in
-    between.
+    """The result of a slow device is accepted. A step may end later by the duration of its longest I/O, and the queue
+    may be empty for a time.
     """
     measurement, evidence = honest(iops=iops, duration_s=duration_s)
     assert why_implausible(measurement, STEP, evidence) is None
@@ -81,8 +81,8 @@ def test_one_stuck_io_is_believed() -> None:
 
 
 def test_a_step_judged_late_is_believed() -> None:
-    """A single clock proves nothing, so a result is accepted if tkperf was stopped for an hour or if the wall clock was
-    set.
+    """A single clock proves nothing. A result is therefore accepted if tkperf was stopped for an hour or if the wall
+    clock was set.
     """
     measurement, evidence = honest()
     for late in (
@@ -172,7 +172,7 @@ IMPOSSIBLE: dict[str, tuple[Measurement, Evidence, str]] = {
 
 @pytest.mark.parametrize(("measurement", "evidence", "says"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
 def test_what_cannot_be_is_told(measurement: Measurement, evidence: Evidence, says: str) -> None:
-    """The message about each implausible result names what is wrong."""
+    """The message about each implausible result names the implausible value."""
     assert says in (why_implausible(measurement, STEP, evidence) or "believed")
 
 
@@ -187,7 +187,7 @@ def test_at_a_depth_of_one_idle_time_between_ios_is_no_proof() -> None:
 
 
 def at_rate(offered_iops: float, ios: int) -> tuple[Measurement, RequestedLoad, Evidence]:
-    """Return a second with 16 places in the queue at an offered rate. The device needs only one of these places."""
+    """Return a second at an offered rate, with a queue depth of 16. The device needs only one place in the queue."""
     workload = replace(QUICK, jobs=2, io_depth=16, offered_iops=offered_iops)
     job = JobSeen(ios=ios // 2, bytes=ios // 2 * 4096, elapsed_s=1.0, reached_depth=False)
     measurement = Measurement(duration_s=1.0, read=NO_IO, write=writes(ios, 20_000))
@@ -195,8 +195,8 @@ def at_rate(offered_iops: float, ios: int) -> tuple[Measurement, RequestedLoad, 
 
 
 def test_at_an_offered_rate_the_queue_need_not_be_full() -> None:
-    """At an offered rate, the queue may be nearly empty, because the device keeps up with the rate. Without an offered
-    rate, the queue must have been full.
+    """At an offered rate, the queue may be nearly empty, because the device completes the I/Os as fast as they arrive.
+    Without an offered rate, the queue must have been full.
     """
     measurement, plan, evidence = at_rate(1000.0, 1000)
     assert why_implausible(measurement, plan, evidence) is None
@@ -223,8 +223,8 @@ def test_the_number_of_offered_ios_varies_only_by_chance() -> None:
 
 
 def test_no_more_than_is_offered_can_be_done() -> None:
-    """A result with more I/Os than were offered is refused, because fio must have run another workload. Random arrivals
-    may exceed the rate within their scatter.
+    """A result with more I/Os than were offered is refused, because fio must have run another workload. With random
+    arrivals, the number may exceed the offered number within its scatter.
     """
     measurement, plan, evidence = at_rate(1000.0, 1200)
     assert why_implausible(measurement, plan, evidence) is None
@@ -248,10 +248,10 @@ def slice_of(ios: tuple[int, ...], silent_s: float) -> tuple[Measurement, Eviden
 @pytest.mark.parametrize(
     ("ios", "silent_s", "believed"),
     [
-        ((20_000, 0), math.inf, False),  # the job never did any I/O
+        ((20_000, 0), math.inf, False),  # the job never completed an I/O
         ((20_000, 0), 60.0, False),  # the job has ended
-        ((20_000, 0), 1.0, True),  # the whole queue of the job waits for one bad sector
-        ((100, 0), math.inf, True),  # the device is too slow to expect any I/O yet
+        ((20_000, 0), 1.0, True),  # one bad sector blocks the whole queue of the job
+        ((100, 0), math.inf, True),  # the device is so slow that no I/O is expected yet
         ((0, 0), math.inf, True),  # the device hangs
         ((9_000, 9_000), 0.0, True),
     ],
@@ -259,8 +259,8 @@ def slice_of(ios: tuple[int, ...], silent_s: float) -> tuple[Measurement, Eviden
 def test_a_job_of_a_stream_is_missed_when_it_could_be_expected(
     ios: tuple[int, ...], silent_s: float, believed: bool
 ) -> None:
-    """A slice with a silent job is refused only if the job must have done I/O in this time. Streams cannot be repeated,
-    so tkperf requires proof.
+    """A slice with a silent job is refused only if the job must have completed I/O in this time. Streams cannot be
+    repeated, so tkperf requires proof.
     """
     assert (why_implausible(*_reorder(slice_of(ios, silent_s))) is None) is believed
 
@@ -291,8 +291,8 @@ def test_counters_of_a_running_job_may_trail(bytes_s: float, latencies_s: float,
 
 @given(st.floats(0.05, 200.0))
 def test_a_slice_may_be_short_or_long(duration_s: float) -> None:
-    """A slice may be shorter or longer than planned, because a device that hangs for minutes delays the report that
-    ends the slice.
+    """A slice may be shorter or longer than planned, because a device that does not answer for minutes delays the
+    report that ends the slice.
     """
     seen = writes(64, round(duration_s / 2 * 1e9))
     measurement = Measurement(duration_s=duration_s, read=NO_IO, write=seen)
@@ -311,7 +311,7 @@ def test_a_vanished_drive_is_noticed_within_a_slice_of_a_minute() -> None:
     assert "failed or was removed" in (why_implausible(measurement, SLICE, evidence) or "")
 
 
-# The next rules apply to fills and to the other engine.
+# The following rules apply to fills and to the simulated engine.
 
 
 def test_a_fill_is_its_jobs_bytes() -> None:
@@ -361,15 +361,15 @@ def test_a_simulated_drive_is_believed(preset: str, read_percent: int, io_depth:
     ("ios", "mean_bytes", "believed"),
     [
         (100_000, 2304, True),
-        (100_000, 2304 * 1.03, False),  # the difference exceeds chance
-        (100, 2304 * 1.2, True),  # with so few I/Os, this difference may be chance
+        (100_000, 2304 * 1.03, False),  # the difference exceeds the random variation
+        (100, 2304 * 1.2, True),  # with so few I/Os, this difference can be random
         (100_000, 4096, False),
         (100_000, 0, False),
     ],
 )
 def test_bytes_of_a_mix_go_by_its_mean_block(ios: int, mean_bytes: float, believed: bool) -> None:
     """The bytes of a mix must agree with its mean block size. Deviations of up to six standard deviations plus one
-    percent count as chance.
+    percent count as random.
     """
     mix = (BlockShare(512, 50), BlockShare(4096, 50))
     load = replace(STEP.workload, block_mix=mix, block_size_bytes=4096)

@@ -1,4 +1,4 @@
-"""A difference in any compared fact means a different device. A change that a reboot can cause is permitted."""
+"""A difference in any compared fact means a different device. Changes that a reboot can cause are permitted."""
 
 from __future__ import annotations
 
@@ -179,8 +179,8 @@ def test_a_device_is_itself(kind: str) -> None:
 
 @pytest.mark.parametrize("fact", [fact for fact in COMPARED if fact.within_run], ids=lambda one: str(one.name))
 def test_within_a_run_each_compared_fact_alone_is_another_device(fact: Any) -> None:
-    """Within a run, a difference in each compared fact alone means another device. tkperf holds the device, so the
-    numbers that the kernel assigned to it cannot change and are compared as well.
+    """Within a run, a difference in a single compared fact means another device. tkperf holds the device, so the
+    numbers that the kernel assigned to it cannot change. They are therefore compared as well.
     """
     for facts in KINDS.values():
         assert [*find_differences(facts, facts | {fact.name: "other"}, When.WITHIN_RUN)]
@@ -193,8 +193,9 @@ def test_within_a_run_names_and_what_a_tool_may_read_otherwise_do_not_count(name
 
 @pytest.mark.parametrize("name", ["model", "firmware", "serial", "wwn", "logical_block_bytes"])
 def test_what_was_not_known_then_may_be_known_now(name: str) -> None:
-    """A fact that was unknown when the run began may be known when the run is resumed, because another tool may now be
-    installed. The other facts still identify the drive. A fact that was known must not be unknown on resume.
+    """A fact that was unknown when the run began may be known when the run is resumed, for example because another tool
+    is now installed. The other facts still identify the drive. A fact that was known at the beginning must also be
+    known when the run is resumed.
     """
     require_same_device(recorded(DRIVE | {name: None}), DRIVE)
 
@@ -209,8 +210,8 @@ def test_the_known_numbers_of_a_drive_may_not_be_unknown_now() -> None:
     ("kind", "name"), [("file", "birth_time_ns"), ("partition", "partition_start_bytes"), ("loop device", "beneath")]
 )
 def test_a_run_file_without_a_fact_is_not_resumed(kind: str, name: str) -> None:
-    """A run file without a compared fact is not resumed. An older version of tkperf wrote such a file, so it is not
-    certain that the run belongs to this device.
+    """If a run file lacks a compared fact, the run is not resumed. An older version of tkperf wrote such a file, so it
+    is not certain that the run belongs to this device.
     """
     old = {key: value for key, value in recorded(KINDS[kind]).items() if key != name}
     with pytest.raises(DeviceError, match=r"does not contain the .*: start a new run"):
@@ -230,7 +231,7 @@ def test_simulated_drives_are_compared_by_their_preset() -> None:
 
 def test_results_of_two_partitions_are_no_results_of_one_thing() -> None:
     """Results of two partitions or of two namespaces belong to different devices. A drive without a serial number never
-    counts as the same drive as another.
+    counts as the same drive as another drive.
     """
     other = PARTITION | {"partition": 2, "partition_start_bytes": 2 << 20}
     assert find_measured_part(PARTITION) != find_measured_part(other)

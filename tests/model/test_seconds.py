@@ -1,4 +1,4 @@
-"""Reducing the seconds of a long run to the points of a chart hides no spike."""
+"""The seconds of a long run are reduced to the points of a chart without hiding a spike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ values = st.lists(st.one_of(st.floats(min_value=0, max_value=1e6), st.just(float
 
 @given(values=values, columns=st.integers(min_value=1, max_value=50))
 def test_extremes_survive_any_reduction(values: list[float], columns: int) -> None:
-    """A reduction returns at most the requested number of columns. The lowest and the highest second are among them."""
+    """A reduction returns at most the requested number of columns. The lowest and the highest second are in the
+    result.
+    """
     measured = np.array(values, dtype=float)
     reduced = reduce_to_columns(np.arange(measured.size, dtype=float), measured, columns)
     assert reduced.at_s.size <= max(columns, 0)
@@ -29,7 +31,9 @@ def test_extremes_survive_any_reduction(values: list[float], columns: int) -> No
 
 
 def test_few_samples_are_kept_as_they_are() -> None:
-    """If the samples do not exceed the columns, they are kept unchanged. A missing sample is left out."""
+    """If the number of samples does not exceed the number of columns, the samples are kept unchanged. A missing sample
+    is left out.
+    """
     at_s, measured = np.array([0.0, 1.0, 2.0]), np.array([5.0, np.nan, 7.0])
     reduced = reduce_to_columns(at_s, measured, 3)
     assert reduced.at_s.tolist() == [0, 2]
@@ -74,8 +78,8 @@ def test_pieces_are_joined_at_their_starts() -> None:
 
 
 def test_of_many_values_the_extremes_of_neighbours_are_left() -> None:
-    """A reduction of many values returns at most the requested number of values. The least and the greatest value are
-    among them, and the order is kept.
+    """A reduction of many values returns at most the requested number of values in their original order. The result
+    contains the least and the greatest value.
     """
     chance = np.random.default_rng(3)
     values = chance.normal(size=4320).tolist()
@@ -83,7 +87,7 @@ def test_of_many_values_the_extremes_of_neighbours_are_left() -> None:
     assert len(places) <= 1500
     assert places == sorted(set(places))
     assert {0, 4319, values.index(min(values)), values.index(max(values))} <= set(places)
-    # A dip of a single value is kept, wherever it is.
+    # A dip of a single value is kept at any position.
     for dip in range(0, 4320, 97):
         dipped = [*values[:dip], -99.0, *values[dip + 1 :]]
         assert dip in places_of_extremes(dipped, 1500)

@@ -1,4 +1,4 @@
-"""Segments do not touch each other and lie inside the range. Their places depend only on the seed, and all possible
+"""Segments do not touch each other and lie inside the range. Their positions depend only on the seed, and all possible
 layouts are equally likely.
 """
 
@@ -39,8 +39,8 @@ def test_no_two_touch_and_all_are_inside_and_aligned(count: int, length: int, sl
 
 
 def test_a_seed_has_the_same_places_for_ever() -> None:
-    """A seed leads to the same places in every version of tkperf, because run files of earlier versions contain only
-    these values. A change of the places needs another LAYOUT.
+    """A seed leads to the same positions in every version of tkperf, because run files of earlier versions contain the
+    seed but not the positions. If the positions change, LAYOUT must change too.
     """
     drawn = draw_segments(count=2048, amount_bytes=16 * GIB, within_bytes=192_045_926_912, seed=2_026)
     assert drawn.facts() == {
@@ -58,7 +58,7 @@ def test_a_seed_has_the_same_places_for_ever() -> None:
 
 
 def test_every_layout_is_as_likely() -> None:
-    """Every layout of segments is equally likely: each of the six possible layouts occurs in 500 of 3,000 draws, within
+    """Every layout of segments is equally likely. Each of the six possible layouts occurs in 500 of 3,000 draws, within
     five standard deviations.
     """
     found = Counter(
@@ -69,7 +69,7 @@ def test_every_layout_is_as_likely() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    """Segments are refused if the range is smaller than the segments and their gaps, even by one byte."""
+    """Segments are refused if the range is too small for the segments and their gaps, even by one byte."""
     draw_segments(count=4, amount_bytes=16 * KIB, within_bytes=28 * KIB, seed=0)
     with pytest.raises(UsageError) as raised:
         draw_segments(count=4, amount_bytes=16 * KIB, within_bytes=28 * KIB - 1, seed=0)
@@ -80,8 +80,8 @@ def test_what_does_not_fit_is_refused() -> None:
 
 
 def test_results_say_what_the_range_is_made_of() -> None:
-    """Results describe a range of segments with all facts that are needed to compute the same places again. A range of
-    one piece is described with its start.
+    """Results describe a range of segments with all facts that are needed to compute the same positions again. A range
+    of one piece is described with its start.
     """
     whole = run_info(active_range_length_bytes=16 * GIB, profile={})
     assert whole.active_range_text == "17.2 GB"

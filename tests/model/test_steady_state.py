@@ -1,4 +1,4 @@
-"""The steady-state rule of the PTS (docs/explanation/method.md): known results and general laws."""
+"""The steady-state rule of the PTS (docs/explanation/method.md). The tests contain known results and general laws."""
 
 import math
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def judge_values(window: Sequence[float], first_round: int = 1) -> SteadyStateVe
     ],
 )
 def test_windows_of_published_reports_are_steady(window: list[float], average: float) -> None:
-    """Windows that published reports of TKperf and SNIA call steady also count as steady in tkperf, with the same
+    """If a published report of TKperf or SNIA calls a window steady, the window is also steady in tkperf, with the same
     average.
     """
     verdict = judge_values(window)
@@ -65,7 +65,7 @@ def test_only_the_last_five_rounds_count() -> None:
 
 
 def test_limits_are_inclusive() -> None:
-    """The limits are inclusive: a range of exactly 20 % and a slope of exactly 10 % of the average pass
+    """The limits are inclusive. A range of exactly 20 % and a slope of exactly 10 % of the average are accepted
     (docs/explanation/method.md).
     """
     # These limits are powers of two, so every step of the computation is exact.
@@ -87,7 +87,7 @@ def test_limits_are_inclusive() -> None:
     ],
 )
 def test_a_refusal_says_which_rule_failed(window: list[float], says: str) -> None:
-    """A verdict that is not steady names the rule that failed. A device without I/O is never steady."""
+    """If the verdict is not steady, it names the rule that failed. A device without I/O is never steady."""
     verdict = judge_values(window)
     assert not verdict.reached
     assert says in verdict.reason
@@ -95,8 +95,8 @@ def test_a_refusal_says_which_rule_failed(window: list[float], says: str) -> Non
 
 @given(values, st.integers(min_value=-40, max_value=40))
 def test_scaling_never_changes_a_verdict(window: list[float], exponent: int) -> None:
-    """The rule is relative, so values in another unit (in this test multiplied by a power of two) lead to the same
-    verdict.
+    """The rule is relative. If all values are in another unit (in this test multiplied by a power of two), the verdict
+    does not change.
     """
     scaled = [math.ldexp(value, exponent) for value in window]
     assert judge_values(window).reached == judge_values(scaled).reached
@@ -114,7 +114,9 @@ def test_round_numbers_never_change_a_verdict(window: list[float], first: int) -
 
 @given(st.lists(st.floats(min_value=-1e6, max_value=1e6), min_size=2, max_size=25))
 def test_the_fit_is_the_least_squares_line(ys: list[float]) -> None:
-    """The fitted line is the least-squares line: its residuals sum to zero and are orthogonal to the rounds."""
+    """The fitted line is the least-squares line. Its residuals sum to zero and are orthogonal to the numbers of the
+    rounds.
+    """
     xs = list(range(1, len(ys) + 1))
     fit = fit_line(xs, ys)
     assert fit is not None
@@ -124,7 +126,7 @@ def test_the_fit_is_the_least_squares_line(ys: list[float]) -> None:
     products = [x * residual for x, residual in zip(xs, residuals, strict=True)]
     assert sum(products) == pytest.approx(0, abs=1e-5 * scale * len(ys) ** 2)
     spread = max(ys) - min(ys)
-    if spread > 1e-100:  # squares of smaller values are subnormal numbers, which lose digits
+    if spread > 1e-100:  # the squares of smaller values are subnormal numbers, which lose digits
         assert fit.correlation is None or abs(fit.correlation) <= 1 + 1e-9
 
 

@@ -1,5 +1,5 @@
-"""Messages about mistakes in users' files use tkperf's own words. They contain the place, the value and the allowed
-values.
+"""Messages about mistakes in users' files use tkperf's own words. They contain the position, the value and the
+permitted values.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def raid(text: str, folder: object) -> object:
 def test_a_mistake_names_its_place_and_what_may_be(
     read: Callable[[str, object], object], text: str, told: tuple[str, ...], tmp_path: object
 ) -> None:
-    """The message about a mistake contains its place and the allowed values. It contains no word of the library that
-    found the mistake.
+    """The message about a mistake contains its position and the permitted values. It contains no word of the library
+    that found the mistake.
     """
     with pytest.raises(InputFileError) as raised:
         read(text, tmp_path)
@@ -77,8 +77,8 @@ class _Row(msgspec.Struct):
 
 
 def test_a_type_is_examined_once_for_all_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A type is examined only once for all mistakes. Otherwise a report with 50,000 unreadable steps would take 17
-    s.
+    """A type is examined only once for all mistakes. Otherwise a report with 50,000 unreadable steps would take
+    17 s.
     """
     type_info, examined = msgspec.inspect.type_info, []
 

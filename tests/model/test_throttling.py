@@ -1,4 +1,6 @@
-"""Conclusions from readings of a drive: throttling, write amplification, marks on steps, stored values and warnings."""
+"""Conclusions from the readings of a drive: throttling, write amplification, flags on steps, stored values and
+warnings.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ MB = 10**6
 
 
 def log(at_s: float, **values: object) -> Reading:
-    """Return a reading of a log."""
+    """Return a reading of a drive's log."""
     told: dict[str, object] = {"media_errors": 0, "drive": "/dev/x", "source": "nvme", **values}
     return Reading(at_s=at_s, **told)  # type: ignore[arg-type]
 
@@ -45,8 +47,8 @@ def log(at_s: float, **values: object) -> Reading:
     ],
 )
 def test_a_counter_of_heat_that_grew_is_throttling(name: str) -> None:
-    """A counter of thermal events that grew between two readings means throttling. An unchanged counter, or a counter
-    that a reading lacks, has no meaning.
+    """If a counter of thermal events increases between two readings, the drive was throttled. If the counter does not
+    change, or if a reading lacks it, no conclusion is drawn.
     """
     before, after = log(0, **{name: 3}), log(60, **{name: 4})
     (found,) = find_throttling([before, after])
@@ -66,7 +68,7 @@ def test_only_the_temperature_bit_of_the_critical_warning_is_heat(bits: int, *, 
 
 
 def test_a_pause_of_the_run_is_no_throttling_of_its_steps() -> None:
-    """Counters that grew during a pause of the run do not mark any step as throttled."""
+    """Counters that increased during a pause of the run do not cause any step to be marked as throttled."""
     readings = [log(0, thermal_1_count=0), log(1000, thermal_1_count=1)]
     assert list(find_throttling(readings))
     assert not list(find_throttling(readings, [(10, 990)]))
@@ -86,7 +88,9 @@ def test_temperatures_between_logs_do_not_hide_throttling() -> None:
 
 
 def test_write_amplification_is_flash_over_host() -> None:
-    """Write amplification is the growth of flash writes divided by the growth of host writes between two readings."""
+    """Write amplification is the increase of flash writes divided by the increase of host writes between two
+    readings.
+    """
     before = log(0, host_written_bytes=1000 * MB, nand_written_bytes=5000 * MB)
     after = log(60, host_written_bytes=2000 * MB, nand_written_bytes=7500 * MB)
     assert find_amplification(before, after) == 2.5
@@ -95,8 +99,8 @@ def test_write_amplification_is_flash_over_host() -> None:
 
 
 def test_too_little_for_the_counters_unit_has_no_amplification() -> None:
-    """Write amplification is computed only if the coarser counter advanced by at least twenty steps, because a counter
-    in GiB may be one step off at both ends.
+    """Write amplification is computed only if the coarser counter increased by at least twenty steps, because a counter
+    in GiB can be off by one step at both ends.
     """
     facts = DriveFacts(drive="/dev/x", host_unit_bytes=512_000, nand_unit_bytes=1 << 30)
     before = log(0, host_written_bytes=0, nand_written_bytes=0)
@@ -107,8 +111,8 @@ def test_too_little_for_the_counters_unit_has_no_amplification() -> None:
 
 
 def test_a_span_lies_between_the_readings_nearest_its_ends() -> None:
-    """A span of time uses the readings nearest to its ends, because readings arrive shortly after the test requested
-    them. Readings far away belong to other tests.
+    """A period uses the readings nearest to its ends, because readings arrive shortly after the test requested them.
+    Readings that are far from the period belong to other tests.
     """
     readings = [log(0), log(95), log(101), log(160), log(205)]
     edges = find_edges(readings, 100, 200)
@@ -148,7 +152,7 @@ def record(*readings: Reading, **device: object) -> RunRecord:
 
 def test_steps_in_whose_time_it_was_are_marked() -> None:
     """Only the steps between the two readings that show throttling are marked. The mark states how the throttling was
-    recognised.
+    detected.
     """
     marked = with_throttled_steps(
         record(log(5), log(15, thermal_1_count=0), log(25, thermal_1_count=1), log(40, thermal_1_count=1))
@@ -162,8 +166,8 @@ def test_steps_in_whose_time_it_was_are_marked() -> None:
 
 
 def test_results_say_what_a_test_did_to_the_drive() -> None:
-    """The results of a test contain the written amount that the drive counted and the amount that fio counted. They
-    also contain the lowest, highest and mean temperature, and the counters that grew.
+    """The results of a test contain the written amount according to the drive and according to fio. They also contain
+    the lowest, the highest and the mean temperature, and the counters that increased.
     """
     run = record(
         log(6, temperature_c=30.0, host_written_bytes=0, nand_written_bytes=0, media_errors=1),
@@ -189,7 +193,7 @@ def test_results_say_what_a_test_did_to_the_drive() -> None:
 
 
 def written(*counts: int | None, wrote_bytes: int = 10**9, unit_bytes: int = 512) -> list[str]:
-    """Return the warnings of a run. The steps wrote ``wrote_bytes``, and ``counts`` are the counters of the drive
+    """Return the warnings of a run. The steps wrote ``wrote_bytes``. ``counts`` contains the counter of the drive
     before and after the run.
     """
     run = record(
@@ -205,8 +209,8 @@ def written(*counts: int | None, wrote_bytes: int = 10**9, unit_bytes: int = 512
 
 @pytest.mark.parametrize("unit", [1 / 65_536, 1 / 8, 1 / 2.1, 2.1, 8, 32, 65_536])
 def test_a_counter_far_from_fios_count_is_a_warning(unit: float) -> None:
-    """A warning is given if the counter of the drive is far from fio's count, because the unit of the counter may be
-    wrong. The warning contains both amounts.
+    """If the counter of the drive differs greatly from fio's count, tkperf prints a warning with both amounts, because
+    the unit of the counter may be wrong.
     """
     (text,) = written(5_000, 5_000 + round(10**9 * unit))
     assert text.startswith(f"/dev/x counted {round(10**9 * unit):,} bytes")
@@ -218,7 +222,7 @@ def test_a_counter_far_from_fios_count_is_a_warning(unit: float) -> None:
     ("before", "after", "wrote_bytes", "unit_bytes"),
     [
         (0, 10**9, 10**9, 512),
-        # In these cases, the counter has coarse steps, or metadata was written.
+        # In this case, the counter has coarse steps, or metadata was written.
         (0, 7 * 10**8, 10**9, 512),
         # In these cases, the counter is not known, was reset, or advanced by fewer than twenty steps.
         (None, None, 10**9, 512),
@@ -236,8 +240,8 @@ def test_a_counter_near_fios_count_is_none(
 
 
 def test_writes_that_fio_did_not_report_yet_are_none_of_a_counters_faults() -> None:
-    """A step that fio has not reported yet does not cause a warning about the counter. Only the counter of the drive
-    includes a step that is still running or was interrupted.
+    """A step that fio has not reported yet does not cause a warning about the counter. Such a step is still running or
+    was interrupted, and only the counter of the drive includes its writes.
     """
     run = record(
         log(6, host_written_bytes=0),
@@ -252,8 +256,8 @@ def test_writes_that_fio_did_not_report_yet_are_none_of_a_counters_faults() -> N
 
 
 def test_a_throttled_drive_is_called_throttled() -> None:
-    """A throttled drive is called throttled in the notices, in the number of disturbed steps and in the telemetry of
-    the test.
+    """If a drive was throttled, the notices, the number of disturbed steps and the telemetry of the test report
+    this.
     """
     result = analyse(with_throttled_steps(record(log(5, critical_warning=2), log(41, critical_warning=0))))
     assert [notice for notice in find_notices(result) if notice.startswith("THROTTLED")]
@@ -262,13 +266,15 @@ def test_a_throttled_drive_is_called_throttled() -> None:
 
 
 def test_without_telemetry_nothing_is_known() -> None:
-    """A run without telemetry, as in older files, has no telemetry in its results, instead of zeroes."""
+    """If a run has no telemetry, as in older files, its results contain no telemetry. They do not contain zeros in its
+    place.
+    """
     assert analyse(record()).tests[0].telemetry == ()
     assert find_telemetry_series([], {}, 0, 100) is None
 
 
 def test_a_course_counts_from_its_beginning() -> None:
-    """The course of the temperature counts from the beginning of the test. It includes readings shortly before and
+    """The times of the temperature curve begin at the start of the test. The curve includes readings shortly before and
     after the test, so that its lines reach both ends.
     """
     readings = [log(90, temperature_c=40.0), log(110, temperature_c=45.0), log(500, temperature_c=1.0)]
@@ -280,7 +286,7 @@ def test_a_course_counts_from_its_beginning() -> None:
 
 
 def test_a_chart_shades_no_pause_of_the_run() -> None:
-    """A chart does not shade a pause of the run as throttling, in agreement with the tables and marks."""
+    """A chart does not shade a pause of the run as throttling. It therefore agrees with the tables and marks."""
     readings = [log(0, thermal_1_count=0, temperature_c=40.0), log(50, thermal_1_count=1, temperature_c=41.0)]
     for pauses, shaded in (((), ((0, 50),)), (((10, 40),), ())):
         course = find_telemetry_series(readings, {}, 0, 100, pauses)
@@ -289,7 +295,7 @@ def test_a_chart_shades_no_pause_of_the_run() -> None:
 
 
 def test_facts_of_drives_are_read_from_the_file() -> None:
-    """The facts of drives are read from the run file, and impossible values count as not known."""
+    """The facts about drives are read from the run file, and impossible values count as not known."""
     device = {
         "telemetry": [
             {"drive": "/dev/x", "warning_c": 70, "sources": ["nvme-cli 2.3"], "gaps": 3},
@@ -303,8 +309,8 @@ def test_facts_of_drives_are_read_from_the_file() -> None:
 
 
 def test_a_temperature_that_stays_is_kept_once_a_minute() -> None:
-    """A constant temperature is stored once a minute. A temperature that changed by a degree is stored at once, and so
-    is every log.
+    """If the temperature is constant, it is stored once a minute. If it changes by a degree, it is stored immediately.
+    Every log is also stored immediately.
     """
     kept = TelemetryLog()
 

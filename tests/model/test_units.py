@@ -31,7 +31,7 @@ def test_sizes_are_exact(text: str, size_bytes: int) -> None:
 
 
 def test_durations_that_read_alike_are_said_once() -> None:
-    """Two durations that are printed alike are printed once, instead of ``3 s to 3 s``."""
+    """If two durations are printed with the same text, the text is printed only once, and not as ``3 s to 3 s``."""
     assert format_durations(3.1, 3.4) == "3 s"
     assert format_durations(3.1, 3.6) == "3 s to 4 s"
 
@@ -50,14 +50,16 @@ def test_absurd_sizes_are_refused() -> None:
 
 @pytest.mark.parametrize("text", ["9" * 1_000_002, "0." + "0" * 1_000_002 + "1", "x" * 5000])
 def test_long_texts_are_refused_in_short_words(text: str) -> None:
-    """The error about a long text has fewer than 200 characters, even if the text exceeds what Decimal can compute."""
+    """The error about a long text has fewer than 200 characters, even if the text contains a number that Decimal cannot
+    compute.
+    """
     with pytest.raises(UsageError, match="is not a size") as raised:
         parse_size_bytes(text)
     assert len(str(raised.value)) < 200
 
 
 def test_one_is_singular() -> None:
-    """A count of one is written in the singular, and a window is written with its rounds."""
+    """A count of one is followed by a singular noun, and a window is written with the numbers of its rounds."""
     assert [format_count(count, "slice") for count in (0, 1, 1440)] == ["0 slices", "1 slice", "1,440 slices"]
     assert [format_window(window) for window in ((3,), (3, 4, 5))] == ["round 3", "rounds 3–5"]
 
@@ -99,7 +101,7 @@ def test_no_figure_is_rounded_by_more_than_a_quarter_of_a_percent(value: float) 
 
 
 def test_a_latency_of_a_sentence_has_the_unit_that_suits_it() -> None:
-    """A latency in a sentence is shown in the unit that suits it. The exact value is shown with all measured digits."""
+    """A latency in a sentence is shown in a suitable unit. The exact value is shown with all measured digits."""
     told = [format_latency(value) for value in (37.21, 999.0, 1204.3, 2_100_000.0)]
     assert told == ["37.2 µs", "999 µs", "1.204 ms", "2.10 s"]
     assert [format_exact(value) for value in (88_821.6, 12.0, 0.12345678, 1e-9)] == [

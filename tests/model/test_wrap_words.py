@@ -1,4 +1,4 @@
-"""Text is wrapped between whole words. A quoted command is never broken, wherever it is in a sentence."""
+"""Text is wrapped between whole words. A quoted command is never broken, regardless of its position in a sentence."""
 
 from __future__ import annotations
 

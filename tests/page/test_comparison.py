@@ -1,4 +1,6 @@
-"""The report of a comparison: its first charts, its colours, its folded parts, and comparisons of many runs."""
+"""The report of a comparison. The tests cover its first charts, its colours, its folded parts, and comparisons of many
+runs.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,7 @@ def test_a_run_counts_once_however_many_of_its_files_are_given() -> None:
 
 
 def test_two_runs_have_matrices_of_ratios() -> None:
-    """The report of two runs has one matrix of ratios for each measure. The values themselves are folded."""
+    """The report of two runs has one matrix of ratios for each measure. The values themselves are in a folded part."""
     view = build_comparison_page(compare([run_of("A", 1), run_of("B", 8)]))
     assert view.overview_charts == ()
     matrix, values = view.tests[0].sections[0].tables
@@ -93,7 +95,7 @@ def test_two_runs_have_matrices_of_ratios() -> None:
 
 
 def test_a_ratio_within_noise_is_in_parentheses() -> None:
-    """A ratio within noise is shown in parentheses, and the mouse pointer shows its full value."""
+    """A ratio within noise is shown in parentheses. The full value appears when the mouse pointer is over it."""
     first = run_of("A", 1)
     page = render_view(build_comparison_page(compare([first, run_of("B", 8), first])))
     assert re.search(r'<td[^>]* title="[^"]*">[^<]*\(×1\.000[^<]*\)</td>', page)
@@ -154,9 +156,7 @@ def test_a_history_of_a_drive_that_is_not_known_has_a_title() -> None:
 
 
 def test_a_history_marks_its_firmware_and_trend() -> None:
-    """The chart of a history has a vertical rule where the firmware changed, the line of the trend, and a point for
-    each run.
-    """
+    """The chart of a history has a vertical rule where the firmware changed, a trend line, and a point for each run."""
     runs = [*drives(3, serial="S1"), *drives(6, serial="S1", firmware="1.2")[3:]]
     chart = build_comparison_page(compare(runs)).overview_charts[0]
     trend, values = curves_of(chart).curves
@@ -185,8 +185,8 @@ def test_more_runs_than_colours_have_a_median_a_band_and_named_outliers() -> Non
 
 
 def test_courses_of_other_lengths_are_read_at_common_places() -> None:
-    """The courses of runs with different lengths are read at common places. A run does not count at places beyond its
-    end, and no median is drawn where most runs have ended.
+    """Runs of different lengths are compared at common times. A run does not count after its end, and no median is
+    drawn after most runs have ended.
     """
     long = {f"a{n}": tuple(Point(float(x), 100.0) for x in range(0, 101, 10)) for n in range(4)}
     short = {f"b{n}": tuple(Point(float(x), 10.0) for x in range(0, 51, 7)) for n in range(10)}
@@ -198,7 +198,7 @@ def test_courses_of_other_lengths_are_read_at_common_places() -> None:
 
 
 def test_a_median_is_of_the_same_runs_everywhere() -> None:
-    """A median is computed from the same runs at every place. Otherwise fast runs that begin late, or slow runs that
+    """A median is computed from the same runs at every point. Otherwise fast runs that begin late, or slow runs that
     end early, would raise the median although no drive changed.
     """
     places = range(0, 101, 10)
@@ -213,7 +213,7 @@ def test_a_median_is_of_the_same_runs_everywhere() -> None:
 
 
 def test_a_second_group_of_drives_is_no_outlier() -> None:
-    """A second, smaller group of drives is not an outlier: the band extends to this group, so its runs are close to the
+    """A second, smaller group of drives is not an outlier. The band extends to this group, so its runs are close to the
     band. A single run that is far from both groups is an outlier.
     """
     values = [100.0 + n / 10 for n in range(12)] + [20.0 + n / 10 for n in range(6)] + [1.0]
@@ -223,8 +223,8 @@ def test_a_second_group_of_drives_is_no_outlier() -> None:
 
 
 def test_a_curve_has_a_view_for_each_name_that_a_report_has() -> None:
-    """A chart of a comparison has views of IOPS and MB/s over the block size and over the mix: one view for each curve
-    in the report of a single run.
+    """A chart of a comparison has views of IOPS and MB/s over the block size and over the mix. Each curve in the report
+    of a single run becomes a view.
     """
     view = build_comparison_page(compare([run_of("A", 1), run_of("B", 8)]))
     choices = {one.choice for one in chart_of(view, "iops0-2d").views}
@@ -236,8 +236,8 @@ def test_a_curve_has_a_view_for_each_name_that_a_report_has() -> None:
 
 
 def test_long_names_are_told_apart_by_their_ends() -> None:
-    """Long names are shortened to about 40 characters and remain distinct. Each point of a curve contains a name, so a
-    page of twenty runs with names of 240 letters had 62 MB.
+    """Long names are shortened to about 40 characters and remain distinct. Each point of a curve contains a name.
+    Without this rule, the page of twenty runs with names of 240 characters had 62 MB.
     """
     long = ["x" * 240, "x" * 239 + "y", "x" * 241, "short"]
     called = list(shorten_names(long, 40).values())
@@ -248,8 +248,8 @@ def test_long_names_are_told_apart_by_their_ends() -> None:
 
 
 def test_a_run_has_one_colour_and_one_place_everywhere() -> None:
-    """A run has the same colour and the same place in the matrix and in every chart. Runs are in the order in which the
-    user named them.
+    """A run has the same colour and the same position in the matrix and in every chart. Runs are in the order in which
+    the user named them.
     """
     view = build_comparison_page(compare([run_of(name, 1) for name in "CAB"]))
     assert view.decision is not None
@@ -264,7 +264,7 @@ def test_a_run_has_one_colour_and_one_place_everywhere() -> None:
 
 
 def test_rows_that_differ_most_come_first_and_lead_to_their_cells() -> None:
-    """Rows with the largest differences come first and link to their cells. Rows with about equal differences keep the
+    """Rows with the largest differences come first and link to their cells. Rows with nearly equal differences keep the
     order of the tests.
     """
 
@@ -287,7 +287,7 @@ def test_rows_that_differ_most_come_first_and_lead_to_their_cells() -> None:
 
 
 def test_cells_of_comparisons_are_not_broken() -> None:
-    """Each value in a comparison stays on one line with its ratio."""
+    """Each value in a comparison is on the same line as its ratio."""
     page = build_comparison_page(compare([run_of("A", 1), run_of("B", 8), run_of("C", 1)]))
     tables = [*page.tables[:1], *(each for test in page.tests for each in test.sections[0].tables)]
     cells = [cell for table in tables for row in table.rows for cell in row[table.labels :]]
@@ -296,8 +296,8 @@ def test_cells_of_comparisons_are_not_broken() -> None:
 
 
 def test_a_cohort_opens_with_strips_around_the_median() -> None:
-    """A cohort begins with strips around the median, which have a dot for each drive, instead of bars of equal length.
-    The first strips show the figures with outliers, and each test shows all its strips.
+    """A cohort begins with strips around the median, which contain a dot for each drive, and not with bars of equal
+    length. The first strips show the figures with outliers, and each test shows all its strips.
     """
     runs = list(drives(8))
     runs[5] = replace(runs[5], tests=run_of(runs[5].info.name, 9).tests)
@@ -315,8 +315,8 @@ def test_a_cohort_opens_with_strips_around_the_median() -> None:
 
 
 def test_a_cohort_with_a_median_of_0_has_a_page() -> None:
-    """A cohort with a median of 0 still has a page. Distances from a median of 0 cannot be given in percent, so such a
-    figure has no strip.
+    """A cohort with a median of 0 still has a page. Distances from a median of 0 cannot be expressed in percent, so
+    such a figure has no strip.
     """
     runs = [
         replace(run, tests=run_of(run.info.name, factor).tests)

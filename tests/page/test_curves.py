@@ -1,4 +1,4 @@
-"""Curves are distinguishable: no two curves have the same colour and dash, and colours follow the order of the
+"""Curves are distinguishable. No two curves have the same colour and dash, and colours follow the order of the
 values.
 """
 
@@ -17,14 +17,16 @@ from tkperf.render.charts.axes import log_axis
 
 
 def styles(workloads: Sequence[Workload]) -> tuple[dict[str, str], dict[str, int]]:
-    """Return two mappings, with the name of each curve as the key: the colour of the curve, and its dash."""
+    """Return two mappings with the name of each curve as the key. The first contains the colour of the curve, and the
+    second contains its dash.
+    """
     styled = style_curves(find_naming(workloads), workloads)
     return ({name: colour for name, (colour, _) in styled.items()}, {name: dash for name, (_, dash) in styled.items()})
 
 
 def test_as_many_curves_as_colours_have_no_dashes() -> None:
-    """If the curves do not exceed the colours, no curve is dashed. Depths that are powers of two have fixed colours,
-    and the other depths use the remaining colours in their order.
+    """If the number of curves does not exceed the number of colours, no curve is dashed. Queue depths that are powers
+    of two have fixed colours, and the other depths use the remaining colours in order.
     """
     few = [work(io_depth=depth) for depth in range(len(PALETTE), 0, -1)]
     colours, dashes = styles(few)
@@ -36,8 +38,8 @@ def test_as_many_curves_as_colours_have_no_dashes() -> None:
 
 
 def test_of_two_axes_one_has_the_colours_and_the_other_the_dashes() -> None:
-    """If curves differ in two fields, one field determines the colour and the other field the dash. Sixteen curves of
-    eight depths and two mixes have eight colours, each solid and dashed.
+    """If curves differ in two fields, one field determines the colour, and the other field determines the dash. Sixteen
+    curves of eight depths and two mixes have eight colours, each of them solid and dashed.
     """
     depths = (128, 64, 32, 16, 8, 4, 2, 1)
     grid = [work(read_percent=mix, io_depth=depth) for mix in (100, 0) for depth in depths]
@@ -59,9 +61,7 @@ def test_of_one_axis_neighbours_differ_in_both() -> None:
 
 
 def test_every_tick_of_a_logarithmic_axis_has_its_label() -> None:
-    """Every tick of a logarithmic axis has a label. Otherwise Vega would reduce the ticks to the tick count of the axis
-    and label only powers of ten.
-    """
+    """Every tick of a logarithmic axis has a label. By default, Vega would label only the powers of ten."""
     axis: Any = log_axis([62.0, 100.2])
     assert axis["axis"]["values"] == [60, 70, 80, 90, 100, 200]
     assert axis["axis"]["tickCount"] == 6

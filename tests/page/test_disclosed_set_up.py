@@ -45,13 +45,13 @@ def printed(result: RunResult) -> str:
 
 
 def set_up_of(result: RunResult, test: TestResult) -> dict[str, str]:
-    """Return the third block of the page header of a test."""
+    """Return the third block in the page header of a test."""
     return dict(dict(build_page_header(result, NO_USER_FACTS, test))["Set-up parameters"])
 
 
 def test_a_header_has_the_blocks_of_the_pts_with_what_is_known(tmp_path: Path) -> None:
     """The header contains the blocks of the PTS: both preconditionings with their demands and rounds, the stimuli, and
-    a row for unknown facts.
+    a row for facts that are not known.
     """
     result = simulate(tmp_path, run_info(profile=QUICK))
     iops = next(test for test in result.tests if test.name == "iops")
@@ -103,7 +103,9 @@ def test_what_is_not_known_is_named_once_in_a_line(tmp_path: Path) -> None:
 
 
 def test_a_scheduler_that_the_audit_knows_is_not_called_unknown(tmp_path: Path) -> None:
-    """The scheduler below a file is not called unknown if the audit found the scheduler of the disk below the file."""
+    """The scheduler below a file is not described as unknown if the audit found the scheduler of the disk below the
+    file.
+    """
     result = simulate(tmp_path, run_info(profile=QUICK))
     assert "I/O scheduler" in dict(build_disclosure(result))["Not known"][0][1].split(", ")
     finding = {"subject": "I/O scheduler", "level": "ok", "found": "none", "why": "", "advice": None}
@@ -113,7 +115,9 @@ def test_a_scheduler_that_the_audit_knows_is_not_called_unknown(tmp_path: Path) 
 
 
 def test_the_clock_of_fio_is_disclosed_where_it_is_recorded(tmp_path: Path) -> None:
-    """The clock of fio is disclosed if the run file records it. A simulation or an imported run has no such row."""
+    """The clock of fio is disclosed if the run file records it. A simulation or an imported run has no row for the
+    clock.
+    """
     result = simulate(tmp_path, run_info(profile=QUICK))
     assert "Clock of fio" not in dict(dict(build_disclosure(result))["Test run"])
     timed = replace(result, info=replace(result.info, hosts=({"fio_clock": "the CPU's (TSC)"},)))
@@ -132,8 +136,8 @@ def test_the_clock_of_fio_is_disclosed_where_it_is_recorded(tmp_path: Path) -> N
     ],
 )
 def test_a_fact_that_reports_do_not_have_is_refused(text: str, says: str) -> None:
-    """A fact that reports do not contain is refused, whether it is given in a file or on the command line. The message
-    names the option.
+    """A fact that no report contains is refused, both in a file and on the command line. The message names the
+    option.
     """
     with pytest.raises(UsageError, match=re.escape(says)):
         parse_facts([text])
@@ -142,8 +146,8 @@ def test_a_fact_that_reports_do_not_have_is_refused(text: str, says: str) -> Non
 
 
 def test_a_file_of_facts_has_one_on_each_line() -> None:
-    """A file of facts contains one fact on each line, separated with = or a colon. A fact on the command line replaces
-    the same fact from the file.
+    """A file of facts contains one fact on each line. The name and the value are separated with = or a colon. A fact on
+    the command line replaces the same fact in the file.
     """
     lines = "# lab\n  # 2\nNAND type: 3D TLC, V=6\r\n\nnote=a: b\nTest sponsor=ACME"
     assert parse_facts(["Note=\x1b[31mlate"], lines) == {
@@ -154,8 +158,8 @@ def test_a_file_of_facts_has_one_on_each_line() -> None:
 
 
 def test_facts_given_with_the_run_are_in_each_of_its_reports(tmp_path: Path) -> None:
-    """Facts that are given with a run are in each report of the run. Facts that are given with a report replace them,
-    and the disclosure states which facts the operator gave. A file from another program may contain any value.
+    """Facts that are given with a run appear in each report of the run. Facts that are given with a report replace
+    them. The disclosure states which facts the operator provided. A file from another program may contain any value.
     """
     kept: dict[str, object] = {
         "NAND type": "TLC",
@@ -177,7 +181,7 @@ def test_facts_given_with_the_run_are_in_each_of_its_reports(tmp_path: Path) -> 
 
 
 def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
-    """Every output of a run that options altered states this: each changed number is shown beside the number of the
+    """If options altered a run, every output states this. Each changed number is shown together with the number of the
     specification, and every title contains the word "altered".
     """
     plan = tkperf.make_plan(
@@ -193,7 +197,7 @@ def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
     view = view_of(tmp_path / "bent.tkperf")
     assert view.verdict is not None
     for said in (render_view(view), render_markdown(build_view(result)), printed(result), view.verdict.text):
-        # The page encloses figures and names in tags that prevent a line break.
+        # The page encloses figures and names in tags that prevent line breaks.
         assert "altered from SNIA PTS-E 1.1 (2013): " in re.sub(r"</?span[^>]*>|\\", "", said)
         for change in changes:
             assert change.replace(">", "&gt;") in said or change in said
@@ -202,8 +206,8 @@ def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
 
 
 def test_a_run_by_the_numbers_is_not_called_altered(tmp_path: Path) -> None:
-    """A run with unchanged numbers is not called altered. An older run file, which does not record changes, has no such
-    row either.
+    """A run with unchanged numbers is not described as altered. An older run file does not record changes, so it has no
+    such row either.
     """
     result = simulate(tmp_path, run_info(profile=QUICK))
     assert describe_run(result, NO_USER_FACTS).endswith(f" · {QUICK['title']}")
@@ -227,8 +231,8 @@ def test_a_run_by_the_numbers_is_not_called_altered(tmp_path: Path) -> None:
 def test_header_and_procedure_agree_on_what_of_a_set_was_filled(
     tmp_path: Path, device: dict[str, object], text: str
 ) -> None:
-    """The header and the procedure agree on what was filled: with mdadm, the members are filled before the set is
-    created. With a controller, the set itself is filled.
+    """The header and the procedure agree on which devices were filled. With mdadm, the members are filled before the
+    set is created. With a controller, the set itself is filled.
     """
     result = simulate(tmp_path, run_info(profile=QUICK))
     info = replace(result.info, suite="raid", device={**result.info.device, **device})
@@ -241,7 +245,7 @@ def test_header_and_procedure_agree_on_what_of_a_set_was_filled(
 
 
 def test_the_load_of_the_fill_stands_beside_that_of_the_latency_test(tmp_path: Path) -> None:
-    """The load of the fill is shown beside the load of the latency test, because the device is not filled with one
+    """The load of the fill is shown together with the load of the latency test, because the fill uses more than one
     outstanding I/O.
     """
     result = simulate(tmp_path, run_info(profile=QUICK))
@@ -273,8 +277,8 @@ def test_each_fill_of_a_test_is_disclosed_with_its_own_load(tmp_path: Path) -> N
 
 
 def test_a_filled_range_beyond_the_tested_one_is_disclosed(tmp_path: Path) -> None:
-    """A filled range that exceeds the tested range is disclosed as a share of the device, wherever preconditioning is
-    described.
+    """A filled range that exceeds the tested range is disclosed as a share of the device, in every description of the
+    preconditioning.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-c-1.2", tests=["lat"], active_range="16GiB", step_s=1)
     result = tkperf.run(plan, "ranges", folder=tmp_path)
@@ -299,8 +303,8 @@ def test_members_behind_a_controller_are_listed(tmp_path: Path) -> None:
 
 
 def test_a_key_of_another_version_blanks_no_procedure() -> None:
-    """An unknown key of another version hides the description of only one test. All tests with a complete table keep
-    their description.
+    """If a newer version stored additional keys or tables, every test keeps its description. If the table of a test is
+    missing, only the description of this test is empty.
     """
     stored = QUICK
     texts = {test: describe_procedure(run_info(profile=stored), test) for test in SSD_TESTS}
@@ -317,7 +321,7 @@ def test_a_key_of_another_version_blanks_no_procedure() -> None:
 
 
 def test_every_tracking_variable_is_shown_with_its_window(tmp_path: Path) -> None:
-    """Each of the three tracking variables of PTS 2.0 has a column in the determination, a chart, and a place in the
+    """Each of the three tracking variables of PTS 2.0 has a column in the determination, a chart, and a mention in the
     texts.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-2.0", tests=["iops"], step_s=1)
@@ -352,8 +356,8 @@ def test_every_tracking_variable_is_shown_with_its_window(tmp_path: Path) -> Non
     ],
 )
 def test_pts_tests_that_a_profile_of_it_lacks_are_named(profile: str, missing: str | None) -> None:
-    """The report names the PTS tests that a PTS profile lacks. A profile that is not a PTS specification has no such
-    row.
+    """The report names the PTS tests that a PTS profile omits. If a profile is not a PTS specification, the report has
+    no such row.
     """
     result = made_up_run("R", {}, profile=load_profile(profile).as_plain_data())
     run = dict(dict(build_disclosure(result))["Test run"])
@@ -381,8 +385,8 @@ def test_the_amount_of_write_saturation_is_set_against_that_of_the_pts(
 
 
 def test_the_line_below_the_verdict_has_demand_range_preparation_and_window(tmp_path: Path) -> None:
-    """The line below the verdict contains the demand, the active range, the preparation and the window in each output.
-    For a run without a purge, the line states this.
+    """In each output, the line below the verdict contains the demand, the active range, the preparation and the window.
+    If the device was not purged, the line states this.
     """
     result = simulate(tmp_path, run_info(profile=QUICK))
     line = build_view(result).set_up_line
@@ -403,8 +407,8 @@ def test_the_line_below_the_verdict_has_demand_range_preparation_and_window(tmp_
 
 
 def test_the_line_below_the_verdict_omits_what_is_not_known() -> None:
-    """The line below the verdict states the active range if it is only part of the device. The line omits facts that an
-    imported run lacks. Until the first step has begun, the whole line is omitted.
+    """If the active range is only part of the device, the line below the verdict states the range. The line omits facts
+    that an imported run lacks. Until the first step has begun, the whole line is omitted.
     """
     section = made_up_section("Grid", {work(jobs=4, io_depth=32): [1.0] * 5})
     half = made_up_run("R", {"grid": [section]}, device={"capacity_bytes": 1 << 31})
@@ -415,8 +419,8 @@ def test_the_line_below_the_verdict_omits_what_is_not_known() -> None:
 
 
 def test_many_demands_are_given_from_the_least_to_the_greatest() -> None:
-    """Many demands are described by the least and the greatest demand, in whatever order they ran. A few demands are
-    listed in the order of the run.
+    """If many demands ran, they are described by the least and the greatest demand. The order in which they ran does
+    not matter. A few demands are listed in the order of the run.
     """
     grid = [(jobs, depth) for jobs in (32, 4, 1) for depth in (32, 1)]
     assert describe_demands(grid) == "TC 1 / QD 1 to TC 32 / QD 32, 6 of them"
@@ -424,9 +428,7 @@ def test_many_demands_are_given_from_the_least_to_the_greatest() -> None:
 
 
 def test_a_range_of_demands_has_an_en_dash() -> None:
-    """A range of demands is written with an en dash, as a range of rounds is, because a hyphen would look like a minus
-    sign.
-    """
+    """A range of demands is written with an en dash, as a range of rounds is. A hyphen would look like a minus sign."""
     (test,) = made_up_run("R", {"grid": [made_up_section("Grid", {work(): [1.0] * 5})]}).tests
     test = replace(test, demands=((1, 1), (4, 32)))
     assert describe_demand(test) == "TC1\N{EN DASH}4/QD1\N{EN DASH}32"

@@ -1,4 +1,4 @@
-"""Tests that the report shows without special code: grids, offered rates, block mixes and streams."""
+"""Tests that the report can show without special code. Examples are grids, offered rates, block mixes and streams."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ ALL_KINDS_OF_A_GRID = (
 
 
 def made_up_test(workloads: Sequence[Workload]) -> Test:
-    """Return a test with an unknown name. It runs rounds of these workloads and then a stream of the first workload."""
+    """Return a test with an unknown name. The test runs rounds of these workloads and then a stream of the first
+    workload.
+    """
 
     def procedure(profile: Profile, _length_bytes: int) -> Procedure:
         yield Purge(section="Grid")
@@ -73,7 +75,7 @@ def run_of(folder: Path, workloads: Sequence[Workload]) -> Path:
 
 
 def charts_of(view: ReportView, section: int) -> dict[str, ChartView]:
-    """Return every view of every chart in a section by its key."""
+    """Return every view of every chart in a section. The key of a view is its name."""
     charts = view.tests[0].sections[section].charts
     return {each.key: each for chart in charts for each in chart.views}
 
@@ -94,8 +96,8 @@ def number(text: str) -> float:
 
 
 def test_a_grid_of_threads_and_depths_is_a_matrix(grid: Path) -> None:
-    """A grid of threads and depths is shown as a matrix with a row for each thread count and a column for each queue
-    depth. Each of the eight cells is in the matrix, and reads and writes have separate tables.
+    """A grid of threads and queue depths is shown as a matrix with a row for each thread count and a column for each
+    queue depth. Each of the eight cells is in the matrix, and reads and writes have separate tables.
     """
     view = view_of(grid)
     iops, _, _, maximum, *apart = view.tests[0].sections[0].tables
@@ -149,8 +151,8 @@ def test_a_grid_of_threads_and_depths_has_its_charts(grid: Path) -> None:
 
 
 def test_a_grid_is_a_heat_map(grid: Path) -> None:
-    """The table of a grid is a heat map. The greatest cell is the darkest, the least cell is the lightest, and all
-    other cells are shaded in the order of their values.
+    """The table of a grid is a heat map. The cell with the greatest value is the darkest, the cell with the least value
+    is the lightest, and all other cells are shaded in the order of their values.
     """
     table = view_of(grid).tests[0].sections[0].tables[0]
     assert [len(shades) for shades in table.heat] == [2] * 4
@@ -167,8 +169,8 @@ def test_a_grid_is_a_heat_map(grid: Path) -> None:
 
 
 def test_latency_against_iops_has_a_curve_for_each_thread_count(grid: Path) -> None:
-    """The chart of latency against IOPS has one curve for each thread count. Its points are in the order of growing
-    queue depth.
+    """The chart of latency against IOPS has one curve for each thread count. The points of a curve are in the order of
+    increasing queue depth.
     """
     view = view_of(grid)
     rows = rows_of(charts_of(view, 0)["grid0against"])
@@ -182,7 +184,9 @@ def test_latency_against_iops_has_a_curve_for_each_thread_count(grid: Path) -> N
 
 
 def test_over_outstanding_ios_no_cell_is_left_out(grid: Path) -> None:
-    """The chart over outstanding I/Os contains all eight cells, at their thread count times their queue depth."""
+    """The chart over outstanding I/Os contains all eight cells. The position of a cell is its thread count times its
+    queue depth.
+    """
     rows = rows_of(charts_of(view_of(grid), 0)["grid0outstanding"])
     assert sorted(row["x"] for row in rows) == [1, 2, 4, 8, 16, 32, 64, 128]
     assert [row["Demand"] for row in rows if row["x"] == 16] == ["TC1 QD16"]
@@ -201,8 +205,8 @@ def test_curves_over_an_axis_that_is_asked_for(grid: Path) -> None:
 
 
 def test_over_rounds_of_the_most_threads_alone(grid: Path) -> None:
-    """The chart over rounds shows only the curves with the most threads, because the other curves would hide the judged
-    curves.
+    """The chart over rounds shows only the curves with the most threads, because the other curves would hide the curves
+    that were judged.
     """
     rows = rows_of(charts_of(view_of(grid), 0)["grid0convergence2"])
     assert {row["series"] for row in rows} == {"1", "16"}
@@ -210,8 +214,8 @@ def test_over_rounds_of_the_most_threads_alone(grid: Path) -> None:
 
 
 def test_curves_are_told_apart_by_what_differs_alone() -> None:
-    """Curves are named with only those fields in which they differ. In a chart over block sizes, the curve of each mix
-    and depth includes all sizes.
+    """The name of a curve contains only the fields in which the curves differ. In a chart over block sizes, the curve
+    of each mix and depth includes all sizes.
     """
     loads = [work(mix, size, io_depth=depth) for mix in (100, 0) for size in (4096, 8192) for depth in (1, 8)]
     _, *others = order_axes(loads)
@@ -223,8 +227,8 @@ def test_curves_are_told_apart_by_what_differs_alone() -> None:
 
 
 def test_an_unknown_test_is_shown_by_what_was_recorded(grid: Path) -> None:
-    """A test without a plan in its file is shown with everything that was recorded: tables, curves over rounds and over
-    time, every second, and tails.
+    """A test without a plan in its file is shown with all recorded data: tables, curves over rounds and over time,
+    every second, and tail latencies.
     """
     with RunFile(grid) as run_file:
         record = run_file.record()
@@ -297,7 +301,7 @@ def test_links_are_different_whatever_differs() -> None:
         replace(plain, block_mix=(BlockShare(4096, 40), BlockShare(65536, 60))),
         replace(plain, zones=(Zone(50, 5), Zone(50, 95))),
         replace(plain, compressible_percent=50),
-        # With only six digits, these values would be equal.
+        # If numbers had only six digits, these values would be equal.
         replace(plain, offered_iops=1234567.1),
         replace(plain, offered_iops=1234567.2),
     ]

@@ -69,8 +69,8 @@ def saturated(*, steady: float | None = 27_000.0) -> SectionResult:
 
 
 def test_a_stream_is_told_by_where_it_settles() -> None:
-    """The sentence about a stream contains its fresh rate, the time and the rate at which the stream settles, and the
-    latency of its I/Os after that.
+    """The sentence about a stream contains three facts: its fresh rate, the time and the rate at which it settles, and
+    the latency of its later I/Os.
     """
     assert describe_section(saturated()) == (
         "Random 4 KiB writes settle after 41 min 00 s at 27,000 IOPS (median), 30.4 % of the 88,800 IOPS fresh out of "
@@ -86,8 +86,8 @@ def test_a_stream_that_still_changes_is_not_called_settled() -> None:
 
 
 def test_a_window_that_is_steady_may_still_change() -> None:
-    """A window can be steady although the rate still changes, because the limits of the specification's rule are wider
-    than those of a level. The sentence then states both.
+    """A window can be steady although the rate still changes, because the rule of the specification is less strict than
+    the rule for a level. The sentence then states both facts.
     """
     told = describe_section(replace(saturated(steady=None), steady=True))
     assert "still changing at the end, within the limits of steady state; " in told
@@ -95,8 +95,8 @@ def test_a_window_that_is_steady_may_still_change() -> None:
 
 
 def test_only_what_was_judged_steady_holds_a_rate() -> None:
-    """A sentence says that a stream holds a rate only if the stream was judged steady. Otherwise the sentence contains
-    the mean, as the tables do.
+    """A sentence states that a stream holds a rate only if the stream was judged steady. Otherwise the sentence
+    contains the mean, as the tables do.
     """
     stream = saturated()
     even = replace(stream, timelines=(replace(stream.timelines[0], levels=stream.timelines[0].levels[1:]),))
@@ -111,8 +111,8 @@ def test_only_what_was_judged_steady_holds_a_rate() -> None:
 
 
 def test_a_share_of_fresh_is_the_same_wherever_it_stands() -> None:
-    """The share of the fresh rate is the same wherever it is shown. A window that was judged steady uses its mean, in
-    this case 30,000 of 88,800 IOPS, as the tables do.
+    """The share of the fresh rate is the same in every output. If a window was judged steady, its mean is used, as in
+    the tables. In this test, the mean is 30,000 of 88,800 IOPS.
     """
     stream = replace(saturated(), steady=True)
     run = made_up_run("R", {"writesat": [stream]})
@@ -122,8 +122,8 @@ def test_a_share_of_fresh_is_the_same_wherever_it_stands() -> None:
 
 
 def test_the_headline_of_a_stream_is_what_the_sentence_says() -> None:
-    """The headline of a stream is the settled rate in the sentence, not the mean of the whole stream. A figure that
-    another test already supplied is not repeated.
+    """The headline of a stream is the settled rate in the sentence, and not the mean of the whole stream. A figure that
+    another test already provided is not repeated.
     """
 
     def first(*sections: SectionResult) -> list[tuple[str, str]]:
@@ -156,7 +156,7 @@ def test_cells_are_told_writes_first() -> None:
 
 
 def test_what_was_not_measured_is_not_told() -> None:
-    """A value that was not measured is not mentioned in a sentence, neither as 0 nor as a dash."""
+    """A value that was not measured is not mentioned in a sentence. It appears neither as 0 nor as a dash."""
     section = made_up_section("Rounds", {WRITES: [None] * 5, READS: [None] * 5})
     assert describe_section(section) == ""
     run = made_up_run("run", {"unheard of": [section]})
@@ -168,8 +168,8 @@ def test_what_was_not_measured_is_not_told() -> None:
     [(270.0, False, "± 1.0 %"), (270.0, True, "at least ± 1.0 %"), (1.0, False, "± < 0.05 %"), (1.0, True, "")],
 )
 def test_a_headline_says_where_its_interval_is_a_lower_limit(half: float, at_least: bool, text: str) -> None:
-    """A headline contains the words "at least" before an interval that is only a lower limit. The sign "<" is never
-    used for this.
+    """If an interval is only a lower limit, the headline contains the words "at least" before it. The sign "<" is never
+    used for this purpose.
     """
     known = Uncertainty(standard=half / 2, low=27_000 - half, high=27_000 + half, at_least=at_least)
     section = made_up_section("Rounds", {WRITES: [27_000.0] * 5})
@@ -183,7 +183,7 @@ def test_a_headline_says_where_its_interval_is_a_lower_limit(half: float, at_lea
     [(IOPS, 27_000.0, "20,000 to 62,000 or wider"), (LATENCY_MEAN, 900.0, "667 µs to 2.07 ms or wider")],
 )
 def test_a_headline_has_the_ends_of_an_asymmetric_interval(quantity: Quantity, value: float, text: str) -> None:
-    """A headline contains the two ends of an interval that reaches much further to one side. Half of its width would
+    """If an interval extends much further to one side, the headline contains its two ends. Half of its width would
     contradict the ends in the finding about the same figure. Each end of a latency has its unit.
     """
     known = Uncertainty(standard=1.0, low=value / 1.35, high=value * 2.3, at_least=True)
@@ -246,8 +246,8 @@ def grid_of(**mean_us: float) -> SectionResult:
 
 
 def test_the_maximum_of_a_grid_is_below_the_ceiling_of_its_test() -> None:
-    """The maximum of a grid is the highest rate with a latency below the limit of the test. Without a limit, it is the
-    highest rate of all. The sentence names the demands that are within noise of it.
+    """The maximum of a grid is the highest rate at which the latency is below the limit of the test. Without a limit,
+    it is the highest rate of all. The sentence also names the demands whose rates are within noise of the maximum.
     """
     cells = grid_of(t10=200.0, t20=4000.0, t21=4900.0, t30=5000.0)
     below = describe_section(replace(cells, latency_ceiling_us=5000.0))
@@ -270,7 +270,7 @@ def test_the_headline_of_dirth_is_the_maximum_that_it_measured(tmp_path: Path) -
 
 
 def offered(*done: float, **figures: float | None) -> SectionResult:
-    """Return levels of 1,000, 2,000 ... offered IOPS with these figures."""
+    """Return levels of 1,000, 2,000 ... offered IOPS with the given figures."""
     levels = {replace(WRITES, offered_iops=1000.0 * number): [rate] for number, rate in enumerate(done, start=1)}
     section = made_up_section("Levels", levels, steady=None)
     cells = tuple(replace(cell, all={**cell.all, **figures}) for cell in section.cells)
@@ -309,8 +309,8 @@ def test_an_offered_rate_is_described_by_its_limits(done: tuple[float, float], t
     ],
 )
 def test_latency_at_an_offered_rate_has_its_wait(with_wait: float | None, words: str) -> None:
-    """The latency at an offered rate includes the wait before submission, which fio does not include. A wait below 1 %
-    is not mentioned.
+    """The latency at an offered rate includes the wait before submission, which fio's latency does not include. A wait
+    below 1 % is not mentioned.
     """
     section = offered(1000.0, 1500.0, latency_with_wait_us=with_wait)
     assert words in describe_section(section)
@@ -332,8 +332,8 @@ def test_areas_are_told_from_the_first_to_the_last() -> None:
     ],
 )
 def test_what_is_not_steady_says_by_how_much(values: Sequence[float], why: str) -> None:
-    """A section that was judged not steady is an alarm with the amount by which it missed the limit. Too few rounds are
-    a finding without an alarm.
+    """If a section was judged not steady, this is an alarm that states by how much the section missed the limit. Too
+    few rounds lead to a finding without an alarm.
     """
     verdict = judge(range(1, len(values) + 1), values, tracking="RND 4k IOPS", unit="IOPS")
     section = made_up_section("Rounds", {WRITES: values}, steady=False if verdict.judged else None)
@@ -345,8 +345,8 @@ def test_what_is_not_steady_says_by_how_much(values: Sequence[float], why: str) 
 
 
 def test_a_section_of_a_load_that_was_told_is_named() -> None:
-    """A section is named in its sentence if an earlier section had the same load. Otherwise two sentences about one
-    load would seem to contradict each other.
+    """A sentence names its section if an earlier section had the same load. Otherwise two sentences about one load
+    would seem to contradict each other.
     """
     first, second = (made_up_section(name, {WRITES: [rate]}, steady=None) for name, rate in (("A", 5.0), ("B", 7.0)))
     first_text, second_text = sentences(made_up_run("run", {"unheard of": [first, second]}))
@@ -356,8 +356,8 @@ def test_a_section_of_a_load_that_was_told_is_named() -> None:
 
 @pytest.mark.parametrize("name", [*SSD_TESTS, *(f"hdd {name}" for name in HDD_TESTS)])
 def test_every_test_is_told_of(tmp_path: Path, name: str) -> None:
-    """Every test is described by sentences and by at least one headline figure, and none of them is empty. No test
-    needs separate code for this.
+    """Every test is described by sentences and by at least one headline figure. None of them is empty, and no test
+    needs separate code for them.
     """
     disk = name.startswith("hdd ")
     test = HDD_TESTS[name[4:]] if disk else SSD_TESTS[name]
@@ -376,8 +376,8 @@ def test_every_test_is_told_of(tmp_path: Path, name: str) -> None:
 
 
 def test_each_test_has_a_figure_before_any_has_two(tmp_path: Path) -> None:
-    """Each test supplies a headline before any test supplies a second one. No load and quantity appears in two
-    headlines.
+    """Each test provides one headline before any test provides a second one. No combination of load and quantity
+    appears in two headlines.
     """
     run = simulate(tmp_path, run_info())
     assert len(build_headlines(run.tests)) == MOST
@@ -464,8 +464,8 @@ def judged_grid(reads: Sequence[float]) -> SectionResult:
 
 
 def test_steady_is_said_only_of_what_was_judged() -> None:
-    """Only a cell that was judged is called steady. If another cell in the window varied by more than the limits of the
-    rule, its headline states by how much.
+    """Only a cell that was judged is described as steady. If another cell in the window varied by more than the limits
+    of the rule permit, its headline states by how much.
     """
     section = judged_grid([50.0, 100.0, 60.0, 126.0, 64.0])
     told, run = describe_section(section), made_up_run("run", {"iops": [section]})
@@ -481,8 +481,8 @@ def test_steady_is_said_only_of_what_was_judged() -> None:
 
 
 def test_a_stream_that_still_falls_says_how_much() -> None:
-    """A stream that still falls at its end has a sentence with the amount of this change. A change within noise is not
-    mentioned.
+    """If a stream is still falling at its end, the sentence states the amount of this change. A change within noise is
+    not mentioned.
     """
     stream = saturated(steady=None)
     course = replace(stream.timelines[0], end_change_percent=-7.3, end_noise_percent=2.0)
@@ -497,8 +497,8 @@ def test_a_stream_that_still_falls_says_how_much() -> None:
 
 
 def test_the_headline_of_a_stream_that_still_falls_says_so() -> None:
-    """The headline of a stream that still falls states this, because the mean of the whole stream is not the rate at
-    the end. A verdict on steady state has priority over this remark.
+    """If a stream is still falling at its end, its headline states this, because the mean of the whole stream is not
+    the rate at the end. A verdict on steady state has priority over this remark.
     """
 
     def verdict_of(stream: SectionResult) -> str:
@@ -515,7 +515,7 @@ def test_the_headline_of_a_stream_that_still_falls_says_so() -> None:
 
 @pytest.mark.parametrize(("least", "words"), [(60.0, ", then down to 60.0 % of that rate"), (93.0, "")])
 def test_a_rate_that_was_reached_only_for_a_moment_says_what_followed(least: float, words: str) -> None:
-    """If a stream reached its earlier rate only for a moment, the sentence also names the later, lower rate. A fall
+    """If a stream reached its earlier rate only for a short time, the sentence also names the later, lower rate. A fall
     within noise is not mentioned.
     """
     found = (

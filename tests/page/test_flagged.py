@@ -1,4 +1,6 @@
-"""A flagged step is flagged in every table and chart that contains its values: in reports, comparisons and exports."""
+"""A flagged step is flagged in every table and chart that contains its values. The tests cover reports, comparisons and
+exports.
+"""
 
 from __future__ import annotations
 
@@ -81,8 +83,8 @@ SUITES = {
 
 @pytest.mark.parametrize("name", SUITES)
 def test_every_chart_of_a_run_that_was_always_disturbed_says_so(name: str, tmp_path: Path) -> None:
-    """If a run was disturbed in every step, every chart and every table of figures shows this, for each test of the
-    suite.
+    """If every step of a run was disturbed, every chart and every table of figures shows this. The rule applies to each
+    test of the suite.
     """
     path = tmp_path / "run.tkperf"
     keep(path, SUITES[name], lambda _: True)
@@ -100,7 +102,7 @@ def test_every_chart_of_a_run_that_was_always_disturbed_says_so(name: str, tmp_p
 
 
 def _has_figures(table: TableView) -> bool:
-    """Return whether a table contains results, as opposed to findings about results."""
+    """Return whether a table contains results. Tables with findings about results do not count."""
     return any(link for row in table.links for link in row)
 
 
@@ -120,8 +122,8 @@ def one_step(step: StepStarted) -> bool:
 
 
 def test_one_flagged_step_has_one_ring_over_the_rounds(tmp_path: Path) -> None:
-    """A flagged step has one ring in the charts over rounds, at its round and its value. It has one ring in each chart
-    over the window, because the step belongs to the window.
+    """In the charts over rounds, a flagged step has one ring at its round and its value. It also has one ring in each
+    chart over the window, because the step belongs to the window.
     """
     path = tmp_path / "run.tkperf"
     keep(path, [SSD_TESTS["iops"]], one_step)
@@ -188,7 +190,9 @@ def test_the_dialog_of_a_cell_has_the_host_of_each_round(tmp_path: Path) -> None
 
 
 def test_each_reason_is_listed_once_below_a_chart() -> None:
-    """Below a chart, each reason for flags is listed once, whatever combinations of reasons its points have."""
+    """Below a chart, each reason for flags is listed once, even if the points have different combinations of
+    reasons.
+    """
     quota, heat, cpu = (
         WORD[code] for code in (DisturbanceCode.CPU_QUOTA, DisturbanceCode.CPU_HEAT, DisturbanceCode.HOST_CPU)
     )
@@ -210,8 +214,8 @@ def test_a_chart_lists_the_reasons_of_all_its_points_together() -> None:
 
 
 def test_no_line_is_drawn_over_an_interruption() -> None:
-    """A curve is interrupted where the run was interrupted. A single load between two interruptions is drawn as a
-    point.
+    """A curve has a gap where the run was interrupted. If only a single step lies between two interruptions, it is
+    drawn as a point.
     """
     starts_s = [*range(0, 100, 10), *range(20_000, 20_300, 10), 40_000]
     record = a_step()

@@ -1,5 +1,5 @@
-"""Runs with more workloads than any sweep: the tables contain all workloads, but tkperf searches for no findings over
-time and draws no charts.
+"""Runs with more workloads than any sweep. The tables contain all workloads, but tkperf draws no charts and searches
+for no findings over time.
 """
 
 from __future__ import annotations
@@ -52,22 +52,22 @@ def record(large_path: Path) -> RunRecord:
 
 
 def test_findings_over_time_are_searched_for_few_workloads(record: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Findings over time are searched for only if neither the workloads nor the steps of the whole run exceed a limit.
-    A sweep exceeds neither limit.
+    """Findings over time are searched for only if both the number of workloads and the number of steps of the whole run
+    are within their limits. A sweep exceeds neither limit.
     """
     for most, most_steps, found in ((5, 60, 5), (4, 60, 0), (5, 59, 0)):
         monkeypatch.setattr(run_results, "MOST_SEARCHED_WORKLOADS", most)
         monkeypatch.setattr(run_results, "MOST_SEARCHED_STEPS", most_steps)
         result = analyse(record)
         (section,) = result.tests[0].sections
-        # Every output states that no findings were searched for.
+        # Every output states that tkperf did not search for findings.
         assert ("not-searched" in {note.code for note in result.warnings}) == (found == 0)
         assert len({timeline.workload for timeline in section.timelines}) == found
         assert len(section.cells) == 5
 
 
 def test_charts_are_drawn_of_few_workloads(record: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Charts are drawn only if a section has few workloads. The tables of a section are complete in any case."""
+    """Charts are drawn only if a section has few workloads. The tables of a section are always complete."""
     views = {}
     for most in (5, 4):
         monkeypatch.setattr(section_figures, "MOST_DRAWN_WORKLOADS", most)
@@ -98,8 +98,8 @@ def test_cells_open_and_tests_have_courses_of_few_workloads(
 def test_the_details_of_a_stream_cost_the_same_with_many_workloads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The details of a stream need about the same work with 60 workloads as with 2, because tkperf does not go through
-    all slices for each workload.
+    """The details of a stream with 60 workloads cost about the same work as with 2, because tkperf does not read all
+    slices again for each workload.
     """
     counts = {}
     for workloads in (2, 60):
@@ -130,8 +130,9 @@ def test_the_details_of_a_stream_cost_the_same_with_many_workloads(
 
 
 def test_a_large_table_is_never_mostly_empty() -> None:
-    """A large table never consists mostly of empty cells: it then has one column of values. Otherwise a terminal would
-    need minutes for 3,000 workloads with different sizes and depths. A table that is small or full keeps its columns.
+    """If most cells of a large table would be empty, the table has only one column of values. Otherwise a terminal
+    would need minutes for 3,000 workloads with different sizes and depths. A table that is small or full keeps its
+    columns.
     """
     some = Workload(access=Access.RANDOM, block_size_bytes=4096, read_percent=0, jobs=1, io_depth=1)
     for count, columns in ((100, 100), (101, 1), (1000, 1)):
@@ -144,8 +145,8 @@ def test_a_large_table_is_never_mostly_empty() -> None:
 
 
 def test_a_table_with_one_column_names_all_fields(tmp_path: Path) -> None:
-    """In a table with one column of values, the rows also contain the field that is the head of the columns in a
-    smaller table.
+    """In a table with one column of values, the rows also contain the field that forms the column headings of a smaller
+    table.
     """
     path, writer = a_run(tmp_path, 1)
     writer.close()
@@ -160,7 +161,7 @@ def test_a_table_with_one_column_names_all_fields(tmp_path: Path) -> None:
 
 
 def test_a_table_longer_than_any_sweep_shows_its_first_rows() -> None:
-    """A table that is longer than any sweep shows its first rows. The page contains the other rows, hidden until the
+    """If a table is longer than that of any sweep, the page shows its first rows. The other rows are hidden until the
     reader opens them.
     """
     rows = tuple((str(n),) for n in range(MOST_ROWS_AT_ONCE + 5))
@@ -171,7 +172,7 @@ def test_a_table_longer_than_any_sweep_shows_its_first_rows() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 499, 500, 501, 1000])
 def test_the_median_is_that_of_numpy(count: int) -> None:
-    """The function median() returns exactly the same result as numpy, also with NaN."""
+    """The function median() returns exactly the same result as numpy, even with NaN."""
     values = np.random.default_rng(count).normal(1000, 30, count)
     assert median(values) == np.median(values)
     values[count // 2] = np.nan

@@ -1,4 +1,4 @@
-"""Fixtures for lab cases: drives by role, a check of the kernel log, and a command line.
+"""Fixtures for lab cases: drives that are selected by role, a check of the kernel log, and a command line.
 
 A case receives a whole drive that is free and blank, and leaves it blank. After each case, the kernel log is read. An
 error in the log fails the case unless the case is marked ``makes_trouble``.
@@ -36,14 +36,14 @@ PROFILE = Path(__file__).parent / "lab.toml"
 COMMAND_LIMIT_S = 600
 
 
-# A case may take longer only if it is marked with a limit of its own. The limit exists so that a hung device does not
-# hang the lab.
+# A case may take longer only if it is marked with its own limit. The limit prevents a device that does not answer from
+# blocking the lab.
 CASE_LIMIT_S = 600
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Print a line for each case at once, with the failure if it failed. A boot of the lab is long, and it may never
-    end.
+    """Print a line for each case immediately, with the failure if it failed. A boot of the lab takes long, and it may
+    never end.
     """
     if report.when == "call" or report.failed:
         case = report.nodeid.removeprefix("tests/lab/cases/")
@@ -91,8 +91,8 @@ class Drive:
         return (Path("/sys/class/block") / self.name / attribute).read_text().strip()
 
     def write_pattern(self) -> None:
-        """Fill the drive with data that is nowhere zero and nowhere repeated: the same random MiB with a different
-        number in each sector of 4 KiB.
+        """Fill the drive with data that contains no zeros and no repetitions. The data consists of the same random MiB,
+        with a different number in each sector of 4 KiB.
         """
         opened = os.open(self.path, os.O_WRONLY | os.O_DIRECT)
         with mmap.mmap(-1, 1 << 20) as block, os.fdopen(opened, "wb", buffering=0) as file:
@@ -113,7 +113,7 @@ class Drive:
         return int(self.sysfs("size")) * 512
 
     def written_bytes(self) -> int:
-        """Return the bytes written, according to the kernel's counters."""
+        """Return the number of bytes written to the drive, according to the kernel's counters."""
         return int(self.sysfs("stat").split()[6]) * 512
 
 
@@ -134,8 +134,8 @@ class Ended:
 
 
 def tkperf(*arguments: object, limit_s: float = COMMAND_LIMIT_S) -> Ended:
-    """Run tkperf as a user calls it, but without reports, which take long in the lab. Require that the output contains
-    no traceback.
+    """Run tkperf as a user would call it, but without reports, which take too long in the lab. Require that the output
+    contains no traceback.
     """
     runs = arguments[0] in ("ssd", "hdd", "raid", "sweep", "batch", "resume")
     ended = Ended(*run_warm([*map(str, arguments), *(["--no-report"] if runs else [])], limit_s))
@@ -144,7 +144,7 @@ def tkperf(*arguments: object, limit_s: float = COMMAND_LIMIT_S) -> Ended:
 
 
 def measure(folder: Path, drive: Drive, *arguments: object) -> dict[str, Any]:
-    """Run the short SSD suite on a drive, and return the results as a program reads them."""
+    """Run the short SSD suite on a drive, and return the results in machine-readable form."""
     ended = tkperf(
         "ssd",
         "case",
@@ -170,8 +170,8 @@ _found: dict[str, Path] = {}
 
 
 def find(disk: Disk) -> Drive:
-    """Return the drive with the node that has this serial number in this boot. The drive keeps its node until it is
-    pulled.
+    """Return the drive with the device node that belongs to this serial number in this boot. The drive keeps its node
+    until it is pulled.
     """
     if disk.serial not in _found or not _found[disk.serial].exists():
         _found[disk.serial] = _find_node(disk)
@@ -230,7 +230,7 @@ def members(drive_of: Callable[[Disk], Drive]) -> list[Drive]:
 
 
 class Monitor:
-    """QEMU's monitor, with which a case pulls or breaks drives."""
+    """QEMU's monitor, with which a case removes or damages drives."""
 
     def __init__(self) -> None:
         self._port = os.open("/dev/virtio-ports/lab.qmp", os.O_RDWR)
@@ -273,7 +273,7 @@ def _read_log(log: int) -> list[str]:
         except BlockingIOError:
             return lines
         except BrokenPipeError:
-            continue  # the oldest lines are gone, and the next read returns the oldest line that is left
+            continue  # the oldest lines were overwritten, and the next read returns the oldest line that remains
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Figures of tkperf compared with devices of known rate, and with the kernel's own trace of the same I/Os.
+"""Comparison of tkperf's figures with devices of known rate, and with the kernel's own trace of the same I/Os.
 
 docs/explanation/accuracy.md contains the limits. The measured figures are written to /lab/accuracy.json (.lab/last).
 """
@@ -23,23 +23,23 @@ MOST_RATE_ERROR = 0.01
 # The limit for the time that fio and the emulated CPU add to each I/O outside the kernel's trace.
 MOST_OVERHEAD_US = 3000.0
 # The key is the IOPS of the throttled drive, and the value is the number of outstanding I/Os. At the beginning of a
-# step, the queue contains the I/Os of the previous step. With these numbers, they take a fiftieth of a second of the
-# ten seconds.
+# step, the queue still contains the I/Os of the previous step. These numbers are chosen so that the old I/Os take only
+# 0.02 s of the ten seconds.
 THROTTLED = {200: 4, 1000: 16}
-# The answer time is so long that an emulated CPU adds less than the allowed hundredth.
+# This answer time is so long that the emulated CPU adds less than the permitted 1 %.
 ANSWER_US, OUTSTANDING = 500_000, 16
 # scsi_debug answers each command after a new random time, which is uniformly distributed between 0 and this value.
 LONGEST_ANSWER_US = 100_000
 
 
 def keep(name: str, figures: object) -> None:
-    """Add the measured figures to the file that this boot leaves behind."""
+    """Add the measured figures to the file that remains after this boot."""
     kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     FIGURES.write_text(json.dumps(kept | {name: figures}, indent=2) + "\n")
 
 
 def measured(folder: Path, device: Path, consent: object, *options: object) -> dict[str, Any]:
-    """Return the only cell of a run: 4 KiB random reads over both rounds."""
+    """Return the only cell of a run: 4 KiB random reads in both rounds."""
     ended = tkperf(
         "ssd",
         "case",
@@ -66,8 +66,8 @@ def measured(folder: Path, device: Path, consent: object, *options: object) -> d
 
 @pytest.mark.parametrize("known_iops", THROTTLED)
 def test_iops_of_a_throttled_drive(scsi: Drive, monitor: Monitor, tmp_path: Path, known_iops: int) -> None:
-    """The measured IOPS of a drive that QEMU throttles equal the throttled rate. QEMU lets this number of I/Os through
-    per second, and the I/Os of a tenth of a second at once.
+    """If QEMU throttles a drive, the measured IOPS equal the limit. QEMU also admits a burst, which contains as many
+    I/Os as the limit permits in a tenth of a second.
 
     The preconditioning uses up this burst, because the first round follows it without a pause.
     """
@@ -78,8 +78,8 @@ def test_iops_of_a_throttled_drive(scsi: Drive, monitor: Monitor, tmp_path: Path
 
 
 def test_iops_of_a_drive_of_known_answer_time(tmp_path: Path) -> None:
-    """The measured IOPS of a null_blk device equal the number of outstanding I/Os divided by the answer time, if the
-    device has more places than outstanding I/Os.
+    """The measured IOPS of a null_blk device equal the number of outstanding I/Os divided by the answer time. The queue
+    of the device can hold more I/Os than are outstanding.
     """
     known_iops = OUTSTANDING / (ANSWER_US / 1e6)
     with null_device(ANSWER_US, places=4 * OUTSTANDING) as device:
@@ -102,8 +102,8 @@ def drive_of_random_answers() -> Iterator[Path]:
 
 
 def test_latencies_against_the_kernels_trace(tmp_path: Path) -> None:
-    """The window contains as many I/Os as the kernel's trace. The percentiles of tkperf and of the trace agree within 2
-    % plus the stated overhead.
+    """The window contains as many I/Os as the kernel's trace. The percentiles according to tkperf and according to the
+    trace agree within 2 % plus the stated overhead.
     """
     with drive_of_random_answers() as device:
         consent = json.loads(tkperf("doctor", device, "--json").stdout)["confirm_id"]
@@ -113,8 +113,8 @@ def test_latencies_against_the_kernels_trace(tmp_path: Path) -> None:
             )
     figures = compare(cell, latencies)
     keep("against the kernel's trace", figures)
-    # If the emulated CPU pauses once, sixteen I/Os are late together. This pause belongs to the host and affects only
-    # percentiles beyond p99.
+    # If the emulated CPU pauses once, sixteen I/Os are late at the same time. The host causes this pause, which affects
+    # only percentiles beyond p99.
     figures.pop("p99.9_us", None)
     assert "p99_us" in figures
     assert find_beyond(figures, MOST_OVERHEAD_US, MOST_OVERHEAD_US) == []

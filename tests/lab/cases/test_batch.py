@@ -1,5 +1,5 @@
-"""Batches on drives of several buses: a fault of one drive affects only this drive, and a drive that the batch does not
-name is not touched.
+"""Batches on drives of several buses. A fault of one drive affects only this drive, and a drive that the batch does not
+name remains unchanged.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from tkperf.runfile.writers import find_writer
 
 # The events of all batches of this boot are written to this file, so that they can be read before the long boot ends.
 EVENTS = Path("/lab/batch-events.jsonl")
-# This rate is low enough for the emulated CPUs, also when four drives are measured at once.
+# This rate is low enough for the emulated CPUs, even when four drives are measured at the same time.
 SLOW_IOPS = 200
-# At the beginning of a step of three seconds, QEMU admits a burst of I/Os: 237 IOPS were observed. test_accuracy.py
-# tests the accuracy of a rate.
+# At the beginning of a step of three seconds, QEMU admits a burst of I/Os, so 237 IOPS were observed. test_accuracy.py
+# tests how accurate a measured rate is.
 MOST_SLOW_IOPS = SLOW_IOPS * 1.5
 # The longest case measures four drives with two emulated CPUs.
 LIMIT_S = 900
@@ -42,8 +42,8 @@ NO_LIMITS = dict.fromkeys(("bps", "bps_rd", "bps_wr", "iops_rd", "iops_wr"), 0)
 
 @pytest.fixture(autouse=True)
 def bystander(drive_of: Callable[[disks.Disk], Drive]) -> Iterator[None]:
-    """Require that a drive with data, which is on the controller of a measured drive but in no batch, is neither
-    written nor changed.
+    """A drive with data is on the controller of a measured drive, but belongs to no batch. Require that this drive
+    receives no writes and does not change.
     """
     drive = drive_of(disks.SATA_SECOND)
     shell(f"dd if=/dev/urandom of={drive.path} bs=1M count=4 oflag=direct status=none")
@@ -83,7 +83,7 @@ class Batch:
 
 
 def short_profile(folder: Path) -> Path:
-    """Return a profile with two cells a round on a quarter of the range, because several drives share the emulated
+    """Return a profile with two cells per round on a quarter of the range, because several drives share the emulated
     CPUs.
     """
     text = PROFILE.read_text()
@@ -97,7 +97,7 @@ def short_profile(folder: Path) -> Path:
 
 @contextmanager
 def measuring(folder: Path, paths: Sequence[Path], lines: Sequence[str], *others: object) -> Iterator[Batch]:
-    """Start a batch in a separate process, with these lines in the consent file."""
+    """Start a batch in a separate process, with the given lines in the consent file."""
     command = [
         "tkperf",
         "batch",
@@ -149,8 +149,8 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def second_path(sas: Drive, monitor: Monitor) -> Iterator[Path]:
-    """Add a second node for the SAS drive behind another adapter. All reported properties of both nodes are those of
-    the same drive.
+    """Add a second device node for the SAS drive behind another adapter. Both nodes report all properties of the same
+    drive.
     """
     size = disks.SAS.size_bytes
     monitor("blockdev-add", driver="null-co", size=size, **{"node-name": "second", "read-zeroes": True})
@@ -180,8 +180,8 @@ def second_path(sas: Drive, monitor: Monitor) -> Iterator[Path]:
 
 
 def test_one_drive_twice(sas: Drive, sata: Drive, second_path: Path, tmp_path: Path) -> None:
-    """If a batch names two paths to one drive, it is refused with both names. Two namespaces of one drive are refused
-    as well. No file is left, and nothing is written to the drives.
+    """If a batch names two paths to one drive, it is refused, and the message contains both names. Two namespaces of
+    one drive are also refused. No file remains, and the drives receive no writes.
     """
     first = find(disks.NVME_TWO).path
     namespaces = (Path(f"{str(first)[:-1]}1"), Path(f"{str(first)[:-1]}2"))
@@ -217,8 +217,8 @@ def test_one_drive_twice(sas: Drive, sata: Drive, second_path: Path, tmp_path: P
 def test_one_slow_one_failing_one_pulled(
     sata: Drive, scsi: Drive, sas: Drive, drive_of: Callable[[disks.Disk], Drive], tmp_path: Path, monitor: Monitor
 ) -> None:
-    """A batch with drives on four buses measures the healthy and the slow drive to their end. The failing drive and the
-    pulled drive report what failed.
+    """In a batch with drives on four buses, the healthy drive and the slow drive are measured to their end. For the
+    failing drive and the pulled drive, the batch reports the failure.
     """
     pulled = drive_of(disks.NVME_PULLED_OF_BATCH)
     sectors = sas.size_bytes // 512
@@ -258,7 +258,7 @@ def test_one_slow_one_failing_one_pulled(
         record = read_run(Path(drive.run_file))
         assert record.status is RunStatus.FAILED
         assert str(path) in drive.text
-        # The ledger contains at most a thousand characters of the reason on one line, and what the user does next.
+        # The ledger stores the reason on one line with at most a thousand characters, and the next step for the user.
         assert record.ended_because
         assert drive.text.startswith(record.ended_because[:60])
     assert "Input/output error" in failed[0].text
@@ -308,7 +308,8 @@ def test_a_killed_supervisor(nvme: Drive, sata: Drive, scsi: Drive, tmp_path: Pa
         refused = tkperf("resume", ledger)
         assert refused.status == ExitCode.REFUSED, refused.stderr
         assert "--yes-destroy-file" in refused.stderr
-        # The consent file must name only the drives that the question is about, and no drives that are done.
+        # The consent file must name only the drives that the question is about. It must not name drives that are
+        # already done.
         refused = tkperf("resume", ledger, "--yes-destroy-file", tmp_path / "yes.txt")
         assert refused.status == ExitCode.REFUSED, refused.stderr
         assert last.written_bytes() == before[left - 1]

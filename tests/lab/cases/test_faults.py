@@ -1,5 +1,5 @@
-"""Drives that fail while they are measured: the run ends, reports the reason, and keeps the steps that it has
-measured.
+"""Drives that fail during a measurement. The run ends, reports the reason, and keeps the steps that it has
+completed.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def test_nvme_pulled_while_measuring(nvme_pulled: Drive, tmp_path: Path, monitor
 
 @pytest.mark.makes_trouble
 def test_scsi_disk_removed_while_measuring(tmp_path: Path) -> None:
-    """A SCSI disk that the kernel deletes during a run, as after a lost link, ends the run with an error that names the
+    """If the kernel deletes a SCSI disk during a run, as after a lost link, the run ends with an error that names the
     disk.
     """
     shell("modprobe scsi_debug dev_size_mb=96 lbpu=1 delay=0 lbprz=1")
@@ -114,7 +114,7 @@ def mapped(drive: Drive, table: str) -> Iterator[Path]:
 @pytest.mark.core
 @pytest.mark.makes_trouble
 def test_io_errors_while_measuring(nvme: Drive, tmp_path: Path) -> None:
-    """If the device begins to answer with I/O errors, the run ends with a message that contains fio's words and the
+    """If the device begins to answer with I/O errors, the run ends. The message contains fio's own error text and the
     name of the device.
     """
     sectors = nvme.size_bytes // 512
@@ -148,7 +148,7 @@ def test_a_hung_device_while_measuring(nvme: Drive, tmp_path: Path) -> None:
 
 @pytest.mark.core
 def test_swapped_under_its_name(members: list[Drive], tmp_path: Path) -> None:
-    """If the node of the drive begins to lead to another drive, the run continues to measure the confirmed drive."""
+    """If the node of the drive begins to refer to another drive, the run continues to measure the confirmed drive."""
     drive, other = members[:2]
     numbers = other.sysfs("dev").replace(":", " ")
     before, confirmed_before = other.written_bytes(), 0

@@ -10,7 +10,7 @@ from tests.lab.cases.conftest import Drive, tkperf
 
 def test_hdd(sata: Drive, tmp_path: Path) -> None:
     """Both tests of the hard disk suite measure the areas in order from the start to the end of the disk. The suite
-    purges nothing.
+    does not purge the disk.
     """
     ended = tkperf(
         "hdd",

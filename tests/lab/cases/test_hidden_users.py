@@ -1,6 +1,7 @@
 """Users of a drive without a claim or a descriptor, with the real drivers: loop, nvmet, LIO, gadget, zram, sg and MD.
 
-A case is a form as in test_refusals.py. The form contains what is done to the drive and what the refusal must state.
+A case is a form, as in test_refusals.py. The form contains the change to the drive and the words that the refusal must
+contain.
 """
 
 from __future__ import annotations
@@ -115,8 +116,8 @@ DRIVES = [
 
 @pytest.mark.parametrize("refusal", DRIVES, ids=lambda refusal: refusal.name)
 def test_hidden_user_of_a_drive(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """A drive with a hidden user is refused through each of its names, even with ``-ft``. Nothing is written to the
-    drive.
+    """A drive with a hidden user is refused under each of its names, even with ``-ft``. The drive receives no
+    writes.
     """
     drive = drive_of(disks.SATA_SECOND)
     with arranged(refusal, drive):
@@ -139,8 +140,8 @@ def test_hidden_user_of_a_partition(refusal: Refusal, drive_of: Callable[..., Dr
 
 
 def test_a_loop_device_under_a_volume(drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """A volume is refused if a loop device is on the drive below it. The volume claims its drive, but this claim does
-    not prevent a loop device.
+    """A logical volume is refused if a loop device uses the drive below it. The volume claims its drive, but this claim
+    does not prevent a loop device.
     """
     drive = drive_of(disks.SATA_SECOND)
     with ExitStack() as stack:
@@ -185,8 +186,8 @@ def bitmap_of_a_set(path: Path, stack: ExitStack) -> None:
 def test_hidden_user_of_a_file(
     arrange: Callable[[Path, ExitStack], None], says: str, drive_of: Callable[..., Drive], tmp_path: Path
 ) -> None:
-    """A file on ext4 with a hidden user is refused through its name. After the file was renamed, it is refused through
-    the new name, which the user inside the kernel does not know.
+    """A file on ext4 with a hidden user is refused under its name. After the file was renamed, it is also refused under
+    the new name, which the user in the kernel does not know.
     """
     drive = drive_of(disks.SATA_SECOND)
     folder = Path("/mnt/files")

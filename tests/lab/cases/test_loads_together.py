@@ -23,7 +23,7 @@ from tests.lab.cases.test_numbers import null_device
 PROFILE = Path(__file__).parent / "lab.toml"
 MIB = 1 << 20
 MOST_RATE_ERROR = 0.01
-# In a short step, a moment in which the emulated CPU pauses is more than a hundredth of the step.
+# A short pause of the emulated CPU is more than 1 % of a short step.
 MOST_RATE_ERROR_OF_A_SHORT_STEP = 0.05
 MOST_FLUSH_ERROR = 0.05
 # All rates are so low that an emulated CPU reaches them on a busy host.
@@ -50,7 +50,7 @@ LOADS = {
         io_depth = 16
         offered_iops = {WRITER_IOPS}
     """,
-    # The queue of this load is short, because a step lasts until all I/Os are done, and rates are calculated over this
+    # The queue of this load is short. A step lasts until all I/Os are completed, and rates are calculated over this
     # whole time.
     "greedy": """
         access = "random"
@@ -105,7 +105,7 @@ LOADS = {
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Counts of a stream over all its steps, and the duration of these steps."""
+    """The counts of a stream over all its steps, and the duration of these steps."""
 
     duration_s: float
     ios: int
@@ -131,7 +131,7 @@ def run_together(
     rounds: int = 1,
     more: tuple[str, ...] = (),
 ) -> dict[str, Counted]:
-    """Run rounds in which these loads run together, and return the counts of each stream."""
+    """Run rounds in which these loads run at the same time. Return the counts of each stream."""
     loads = "\n".join(f'[loads."{name}"]\n{LOADS[name]}' for name in streams)
     names = ", ".join(f'"{name}"' for name in streams)
     (folder / "own.toml").write_text(
@@ -184,7 +184,7 @@ def counted_flushes(device: Path) -> Iterator[Callable[[], int]]:
     Before the first write, tkperf itself flushes the device, because it checks whether the device contains data.
     """
     stop = threading.Event()
-    # The kernel counts a flush as a write, but does not add it to the number of sectors written.
+    # The kernel counts a flush as a write, but does not add it to the number of written sectors.
     written, flushes = read_stat(device)[6], [read_stat(device)[15]]
 
     def look() -> None:
@@ -216,9 +216,11 @@ def test_streams_reach_their_rates_and_the_device_counts_their_flushes(tmp_path:
 
 
 def test_a_drive_counts_the_flushes_of_one_thread(nvme: Drive, tmp_path: Path) -> None:
-    """The driver of an NVMe drive counts as many flushes as tkperf. A flush takes as long as the host's disk needs."""
+    """The driver of an NVMe drive counts as many flushes as tkperf. The disk of the host determines the duration of a
+    flush.
+    """
     with counted_flushes(nvme.path) as device_flushes:
-        # With the write cache off, each write would become a flush for the disk of the host.
+        # With the write cache off, each write would become a flush of the host's disk.
         counted = run_together(
             tmp_path, nvme.path, nvme.serial, "reader", "log in turn", step_s=20, more=("--write-cache", "keep")
         )
@@ -235,14 +237,14 @@ def test_offered_rates_on_a_device_of_known_answer_time(tmp_path: Path) -> None:
 
 
 def test_the_sum_of_streams_on_a_throttled_drive(nvme: Drive, monitor: Monitor, tmp_path: Path) -> None:
-    """QEMU lets 150 IOPS through. A stream with an offered rate reaches this rate, and a stream without an offered rate
+    """QEMU admits 150 IOPS. A stream with an offered rate reaches this rate, and a stream without an offered rate
     receives the remaining IOPS.
     """
     with monitor.throttled(f"{nvme.serial}-1", iops=THROTTLED_IOPS):
         counted = run_together(tmp_path, nvme.path, nvme.serial, "greedy", "rated", step_s=60)
     rest_iops = THROTTLED_IOPS - RATED_IOPS
     assert counted["rated"].iops == pytest.approx(RATED_IOPS, rel=MOST_RATE_ERROR)
-    # QEMU lets the I/Os of a tenth of a second through at once.
+    # QEMU admits the I/Os of a tenth of a second as a burst.
     assert counted["greedy"].iops == pytest.approx(rest_iops, abs=MOST_RATE_ERROR * THROTTLED_IOPS)
 
 
@@ -259,7 +261,9 @@ def slow_flushes(device: Path, size_bytes: int) -> Iterator[Path]:
 
 
 def mean_flush_ms(device: Path, count: int) -> float:
-    """Return the mean time in ms of flushes by this process. The time includes the delay that the emulated CPU adds."""
+    """Return the mean time in ms of flushes that this process issues. The time includes the delay that the emulated CPU
+    adds.
+    """
     opened = os.open(device, os.O_WRONLY)
     began_s = time.monotonic()
     for _ in range(count):
@@ -283,7 +287,7 @@ def test_the_latency_of_flushes(tmp_path: Path) -> None:
     assert log.flush_mean_ms >= FLUSH_DELAY_MS
     assert log.flush_mean_ms == pytest.approx(known_ms, rel=MOST_FLUSH_ERROR)
     assert done == log.flushes
-    # A step ends when the last flush is done, up to two seconds after the last read.
+    # A step ends when the last flush is completed, up to two seconds after the last read.
     assert counted["reader"].iops == pytest.approx(READER_IOPS, rel=0.1)
 
 
@@ -307,14 +311,14 @@ def assert_trims_arrive(folder: Path, drive: Drive, consent: object) -> None:
 
 
 def test_trims_arrive_at_a_nvme_drive(nvme: Drive, tmp_path: Path) -> None:
-    """An NVMe drive discards exactly the bytes that the trimmer trimmed. The trimmed bytes read as zeros, and all other
-    bytes are unchanged.
+    """An NVMe drive discards exactly the bytes that the trimming stream trimmed. The trimmed bytes read as zeros, and
+    all other bytes are unchanged.
     """
     assert_trims_arrive(tmp_path, nvme, nvme.serial)
 
 
 def test_trims_arrive_at_null_blk(tmp_path: Path) -> None:
-    """A null_blk device discards exactly the bytes that the trimmer trimmed."""
+    """A null_blk device discards exactly the bytes that the trimming stream trimmed."""
     with null_device(1000, places=64) as device:
         assert_trims_arrive(tmp_path, Drive("labnull", device), device)
 

@@ -1,4 +1,5 @@
-"""Every I/O of a test is inside the segments, wherever on the drive they are, and no other place is used.
+"""Every I/O of a test is inside the segments, and no other part of the drive is used. The segments may be anywhere on
+the drive.
 
 The evidence is the kernel's own trace of the requests that it sent to the drive (block:block_rq_issue).
 """
@@ -42,7 +43,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Issued:
-    """One request to the drive. Start and length are in bytes."""
+    """One request to the drive. The start and the length are in bytes."""
 
     kind: str
     start: int
@@ -52,13 +53,13 @@ class Issued:
 
 @contextmanager
 def traced(drive: Drive) -> Iterator[list[Issued]]:
-    """Yield the list of all requests to a drive, in their order. The list is filled after the block."""
+    """Yield the list of all requests to a drive, in order. The list is filled when the block ends."""
     shell(f"mountpoint -q {TRACING} || mount -t tracefs tracefs {TRACING}")
     number = os.stat(drive.path).st_rdev
     (TRACING / "trace").write_text("")
     (TRACING / "buffer_size_kb").write_text("65536")
     event = TRACING / "events/block/block_rq_issue"
-    # The kernel's internal device numbers have the major number in the bits from 20.
+    # The kernel's internal device numbers contain the major number in bit 20 and the higher bits.
     (event / "filter").write_text(f"dev == {os.major(number) << 20 | os.minor(number)}")
     (event / "enable").write_text("1")
     requests: list[Issued] = []
@@ -103,7 +104,7 @@ def device_mapper() -> None:
 
 
 def layout(facts: dict[str, int]) -> Segments:
-    """Return the segments, drawn again from the facts in the run file."""
+    """Return the segments. They are drawn again from the facts in the run file."""
     return draw_segments(
         count=facts["count"],
         amount_bytes=facts["count"] * facts["length_bytes"],
@@ -113,14 +114,14 @@ def layout(facts: dict[str, int]) -> Segments:
 
 
 def mapping_of(drive: Drive) -> Path | None:
-    """Return the sysfs folder of the mapping that has a claim on a drive, or None."""
+    """Return the sysfs folder of the mapping that claims a drive. Return None if no mapping claims the drive."""
     holders = list(Path(f"/sys/class/block/{drive.name}/holders").glob("dm-*"))
     return holders[0].resolve() if holders else None
 
 
 def wait_until(reached: Callable[[], object], run: ForkProcess | None = None) -> None:
-    """Wait until a condition holds. The run must not end earlier. Only the limit of the case ends the wait, because a
-    busy host makes the machine slow.
+    """Wait until a condition is true. The run must not end earlier. Only the limit of the case ends the wait, because
+    the machine is slow on a busy host.
     """
     while not reached():
         assert run is None or run.exitcode is None, "the run has ended"
@@ -128,7 +129,7 @@ def wait_until(reached: Callable[[], object], run: ForkProcess | None = None) ->
 
 
 def is_free(drive: Drive) -> bool:
-    """Return whether a file system on the drive could be mounted."""
+    """Return whether a file system on the drive can be mounted."""
     try:
         os.close(os.open(drive.path, os.O_RDONLY | os.O_EXCL))
     except OSError:
@@ -138,7 +139,7 @@ def is_free(drive: Drive) -> bool:
 
 def test_every_io_of_a_test_is_inside_and_each_segment_alike(nvme: Drive, tmp_path: Path) -> None:
     """Fills write to 80 % of the drive. All other I/O is inside the segments that were drawn from the seed, and is
-    spread evenly over them.
+    evenly distributed over them.
     """
     with traced(nvme) as requests:
         process = start(tmp_path, nvme)
@@ -153,7 +154,7 @@ def test_every_io_of_a_test_is_inside_and_each_segment_alike(nvme: Drive, tmp_pa
     assert device["layer"] == "device-mapper (linear)"
     assert device["segments"]["sha256"] == segments.check_sum
     assert len(segments.starts_bytes) == 2048
-    # Only fills write requests of more than 8 KiB.
+    # Only fills issue write requests of more than 8 KiB.
     filling = {n for n, each in enumerate(requests) if "W" in each.kind and each.length > 8192}
     within = nvme.size_bytes * 8 // 10 // 512 * 512
     filled = [requests[number] for number in filling]
@@ -187,7 +188,7 @@ def segment_of(request: Issued, segments: Segments) -> int | None:
 @pytest.mark.core
 def test_a_killed_run_leaves_nothing_and_a_drive_in_use_is_refused(nvme: Drive, tmp_path: Path) -> None:
     """While the segments of a drive are measured, no other program can use the drive. If the run is killed, its fio and
-    its mapping end too, and nothing is written afterwards.
+    its mapping end too, and the drive receives no further writes.
     """
     before = nvme.written_bytes()
     process = start(tmp_path, nvme, "-rt", "60")
@@ -214,7 +215,7 @@ def test_a_killed_run_leaves_nothing_and_a_drive_in_use_is_refused(nvme: Drive, 
 
 @pytest.mark.makes_trouble
 def test_a_pulled_drive_ends_the_run_with_its_reason(nvme_pulled: Drive, monitor: Monitor, tmp_path: Path) -> None:
-    """A pulled drive ends the run with the reason. The mapping does not hide the reason, and it is removed."""
+    """If the drive is pulled, the run ends with the reason. The mapping does not hide the reason, and it is removed."""
     before = nvme_pulled.written_bytes()
     process = start(tmp_path, nvme_pulled, "-rt", "60")
     wait_until(lambda: mapping_of(nvme_pulled) and nvme_pulled.written_bytes() - before > 16 * MIB, process)
@@ -229,7 +230,7 @@ def test_a_pulled_drive_ends_the_run_with_its_reason(nvme_pulled: Drive, monitor
 
 def test_a_mapping_costs_little(tmp_path: Path) -> None:
     """Random reads through a mapping are hardly slower than reads of the disk itself. The test reads a disk without
-    latency, one I/O at a time, and compares the best seconds of alternating measurements.
+    latency, with one outstanding I/O, and compares the best seconds of alternating measurements.
     """
     shell(
         "modprobe configfs; mount -t configfs none /sys/kernel/config; "

@@ -1,4 +1,4 @@
-"""Figures of tkperf compared with a null_blk device that answers after a known time."""
+"""Comparison of tkperf's figures with a null_blk device that answers after a known time."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ import pytest
 
 from tests.lab.cases.conftest import Drive, shell, tkperf
 
-# The answer time is so long that an emulated CPU on a busy host adds little.
+# This answer time is so long that the emulated CPU adds only a small share of it, even on a busy host.
 ANSWER_US = 50_000
 THROTTLED_ANSWER_US = 20_000
 PROFILE = Path(__file__).parent / "lab.toml"
 TRACING = Path("/sys/kernel/tracing")
 TRACED_WRITE = re.compile(r" (\d+\.\d+): block_rq_(issue|complete): \S+ W\S* [^\n]*\+ (\d+) \[", re.M)
-# A load may complete I/Os for this time after the next load has begun.
+# The last I/Os of a load may complete up to this time after the next load has begun.
 OVERLAP_S = 1.0
-# With an emulated CPU, 0.06 s to 0.19 s were observed. The longest time occurred on a busy host.
+# With an emulated CPU, times from 0.06 s to 0.19 s were observed. The longest time occurred on a busy host.
 LONGEST_CHANGE_S = 0.3
 
 
@@ -47,8 +47,8 @@ def slow_device() -> Iterator[Path]:
 
 @pytest.fixture
 def throttled_device() -> Iterator[Path]:
-    """Yield a null_blk device that answers slowly and handles one I/O at a time. It reaches at most 50 IOPS, whatever
-    rate is offered.
+    """Yield a null_blk device that answers slowly and handles one I/O at a time. It reaches at most 50 IOPS at any
+    offered rate.
     """
     with null_device(THROTTLED_ANSWER_US, places=1) as path:
         yield path
@@ -56,8 +56,8 @@ def throttled_device() -> Iterator[Path]:
 
 @contextmanager
 def null_device(answer_us: int, *, places: int, cache_mib: int = 0) -> Iterator[Path]:
-    """Yield a device of 128 MiB in memory that answers after a time and handles ``places`` I/Os at once. If it has a
-    cache, the kernel sends flushes.
+    """Yield a device of 128 MiB in memory. It answers after the given time and handles ``places`` I/Os at the same
+    time. If it has a cache, the kernel sends flushes.
     """
     shell("modprobe configfs; mount -t configfs none /sys/kernel/config; modprobe null_blk nr_devices=0")
     shell(
@@ -138,8 +138,8 @@ def test_the_limit_of_a_throttled_device(throttled_device: Path, tmp_path: Path)
 
 @contextmanager
 def _idle_stretches(drive: Drive, longest_s: float) -> Iterator[Callable[[], list[float]]]:
-    """Yield a function that returns the idle times of the drive that lasted at least ``longest_s``, according to the
-    drive's counters.
+    """Yield a function that returns the idle times of the drive that lasted at least ``longest_s``. The idle times are
+    found in the drive's counters.
     """
     found: list[float] = []
     stop = threading.Event()
@@ -165,8 +165,8 @@ def _idle_stretches(drive: Drive, longest_s: float) -> Iterator[Callable[[], lis
 
 @contextmanager
 def _traced_writes() -> Iterator[list[Traced]]:
-    """Yield the list of all writes that the kernel sends to drives, in order of time. The list is complete after the
-    block.
+    """Yield the list of all writes that the kernel sends to drives, in order of time. The list is complete when the
+    block ends.
     """
     writes: list[Traced] = []
     shell(
@@ -185,8 +185,8 @@ def _traced_writes() -> Iterator[list[Traced]]:
 
 
 def _gaps_at_changes_s(writes: list[Traced], sizes: tuple[int, ...]) -> list[float]:
-    """Return the gaps at the changes of the block size, from the last completion before each change to the first issue
-    after it.
+    """Return the gaps at changes of the block size. A gap lasts from the last completion before a change to the first
+    issue after it.
     """
     gaps = []
     for before, after in pairwise(sizes):
@@ -201,9 +201,9 @@ def test_planned_idle_times_and_changes_of_load(nvme: Drive, tmp_path: Path) -> 
     """A planned idle time is as long as requested, and a change of load leaves the drive idle for at most 0.3 s.
 
     The evidence is the kernel's own trace of the I/Os that it sent to the drive. No program is started at a change of
-    load. At a change, tkperf wakes up and opens the gate, flock and its shell end, and a thread of fio continues, while
-    the old fio writes its report. An emulated CPU needs at least ten times as long for these actions as a real CPU. If
-    one fio call followed the other, the drive would be idle for 3 s to 4 s.
+    load. At a change, tkperf wakes up and opens the gate, flock and its shell end, and a thread of fio continues. At
+    the same time, the old fio writes its report. An emulated CPU needs at least ten times as long for these actions as
+    a real CPU. If tkperf started the next fio only after the old fio had ended, the drive would be idle for 3 s to 4 s.
     """
     with _idle_stretches(nvme, 4.0) as seen:
         result = _run(tmp_path, nvme.path, "hir", nvme.serial)

@@ -1,4 +1,4 @@
-"""Each purge method on each emulated bus that has it: the data is gone, and the report names the method."""
+"""Each purge method on each emulated bus that supports it. The data is erased, and the report names the method."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def purged(folder: Path, drive: Drive, method: str) -> tuple[str, str]:
     ],
 )
 def test_nvme(nvme: Drive, tmp_path: Path, method: str, says: str) -> None:
-    """An NVMe drive is purged with every method that its controller claims, and each purge is verified."""
+    """An NVMe drive is purged with every method for which its controller reports support. Each purge is verified."""
     title, note = purged(tmp_path, nvme, method)
     assert title.startswith(says)
     assert "verified" in note
@@ -72,8 +72,8 @@ def test_scsi(scsi: Drive, tmp_path: Path, method: str) -> None:
 
 @pytest.mark.parametrize("method", ["discard", "write-zeroes", "scsi-format"])
 def test_sas(sas: Drive, tmp_path: Path, method: str) -> None:
-    """A SAS drive is purged with UNMAP, with zeros or with Format Unit. If the emulation does not carry out Format
-    Unit, tkperf notices the remaining data.
+    """A SAS drive is purged with UNMAP, with zeros or with Format Unit. If the emulation does not execute Format Unit,
+    tkperf notices the remaining data.
     """
     sas.write_pattern()
     ended = tkperf(
@@ -102,7 +102,7 @@ def test_sas(sas: Drive, tmp_path: Path, method: str) -> None:
 
 @pytest.mark.core
 def test_a_format_that_erases_nothing_ends_the_test(scsi: Drive, tmp_path: Path) -> None:
-    """A format that erases nothing ends the test. The emulated SCSI disk reports success although it keeps its data, so
+    """If a format erases nothing, the test ends. The emulated SCSI disk reports success although it keeps its data, so
     tkperf reads the data and finds it unchanged.
     """
     scsi.write_pattern()
@@ -129,8 +129,8 @@ def test_a_format_that_erases_nothing_ends_the_test(scsi: Drive, tmp_path: Path)
 
 @pytest.mark.core
 def test_security_erase_is_not_offered_without_the_claim(sata: Drive, tmp_path: Path) -> None:
-    """Security erase is refused for a drive that does not claim it, because hdparm would exit with status 0 and erase
-    nothing.
+    """Security erase is refused for a drive that does not report support for it, because hdparm would exit with status
+    0 and erase nothing.
     """
     ended = tkperf(
         "ssd", "case", sata.path, "--output", tmp_path, "--yes-destroy", sata.serial, "--purge", "ata-security-erase"
@@ -153,14 +153,14 @@ def test_usb_without_discard_needs_a_word(usb: Drive, tmp_path: Path) -> None:
 
 
 def test_a_vendors_command(nvme: Drive, tmp_path: Path) -> None:
-    """A vendor's tool runs with --purge-command. Its result is verified in the same way as every purge."""
+    """A vendor's tool can be used with --purge-command. Its result is verified in the same way as every purge."""
     nvme.write_pattern()
     results = measure(tmp_path, nvme, *ONLY_WRITE_SATURATION, "--purge-command", "blkdiscard -z {device}")
     assert purge_note(results) == ("command 'blkdiscard -z {device}'", "verified: all 128 samples read as zeros")
 
 
 def test_a_vendors_command_that_does_nothing(nvme: Drive, tmp_path: Path) -> None:
-    """A vendor's tool that reports success but erases nothing ends the test."""
+    """If a vendor's tool reports success but erases nothing, the test ends."""
     nvme.write_pattern()
     ended = tkperf(
         "ssd",

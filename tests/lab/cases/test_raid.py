@@ -1,4 +1,4 @@
-"""Software RAID sets: created from purged members, measured after synchronisation, and removed on request."""
+"""Software RAID sets. They are created from purged members, measured after synchronisation, and removed on request."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def run(folder: Path, members: list[Drive], level: int, *arguments: object) -> t
     ],
 )
 def test_level(members: list[Drive], tmp_path: Path, level: int, count: int, tests: tuple[str, ...]) -> None:
-    """For a set of each level, the members are purged and written twice completely, the set is measured, and nothing of
-    the set remains.
+    """For each RAID level, the members are purged and written twice completely, and the set is measured. No part of the
+    set remains afterwards.
     """
     used = members[:count]
     before = [member.written_bytes() for member in used]
@@ -73,7 +73,7 @@ def test_level(members: list[Drive], tmp_path: Path, level: int, count: int, tes
 
 @pytest.mark.core
 def test_a_member_in_use_stops_it_before_anything_is_touched(members: list[Drive], tmp_path: Path) -> None:
-    """A mounted member is refused with its name before anything is written. The other members remain untouched."""
+    """A mounted member is refused with its name before any write. The other members remain unchanged."""
     used = members[1]
     shell(f"mkfs.ext4 -q -F {used.path} && mkdir -p /mnt/case && mount {used.path} /mnt/case")
     before = [member.written_bytes() for member in members]
@@ -88,7 +88,7 @@ def test_a_member_in_use_stops_it_before_anything_is_touched(members: list[Drive
 
 @pytest.mark.core
 def test_a_set_that_exists_is_not_touched(members: list[Drive], tmp_path: Path) -> None:
-    """If DEVICE is already a RAID set of somebody else, the run is refused and does not touch this set."""
+    """If DEVICE is already a RAID set that tkperf did not create, the run is refused and does not change this set."""
     shell(f"mdadm --create /dev/md7 --run --force --level=0 --raid-devices=2 {members[2].path} {members[3].path}")
     try:
         status, said, _ = run(tmp_path, members[:2], 1)
@@ -99,7 +99,7 @@ def test_a_set_that_exists_is_not_touched(members: list[Drive], tmp_path: Path) 
 
 
 def test_consent_names_every_member(members: list[Drive], tmp_path: Path) -> None:
-    """Consent to a RAID set must name every member. One serial number for two members is refused."""
+    """Consent to a RAID set must name every member. A single serial number for two members is refused."""
     config = tmp_path / "raid.json"
     paths = [str(member.path) for member in members[:2]]
     config.write_text(json.dumps({"devices": paths, "raidlevel": 1, "type": "sw_mdadm"}))
@@ -109,8 +109,8 @@ def test_consent_names_every_member(members: list[Drive], tmp_path: Path) -> Non
 
 
 def test_megaraid_with_a_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A set of type hw_lsi is measured from its creation to its removal with a stand-in for storcli. A scsi_debug disk
-    is the virtual drive.
+    """A set of type hw_lsi is created, measured and removed with a stand-in for storcli. A scsi_debug disk serves as
+    the virtual drive.
     """
     shell("modprobe scsi_debug dev_size_mb=96 lbpu=1 delay=0 lbprz=1 && udevadm settle")
     try:

@@ -1,7 +1,8 @@
-"""Every reason to refuse a drive, through each name of the drive: path, by-id link, own node, partition.
+"""Every reason to refuse a drive, under each name of the drive: its path, a by-id link, another device node, and a
+partition.
 
-A case is a form. The form contains what is done to the drive, the reason that the refusal must name, and how to undo
-the change. Both the plain command and the command with ``-ft`` must refuse and change nothing.
+A case is a form. The form contains the change to the drive, the reason that the refusal must name, and the command that
+undoes the change. Both the plain command and the command with ``-ft`` must refuse the drive and change nothing.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from tkperf.pipeline.consent import Consent, Question, permitted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A reason for a refusal. ``arrange`` brings the drive into a state in which it must be refused, and the message
-    must contain ``says``.
+    """A reason for a refusal. ``arrange`` brings the drive into a state in which it must be refused. The message must
+    contain the text in ``says``.
 
-    Most reasons are also arranged on a partition. The partition and its whole disk must then be refused.
+    Most reasons are also tested on a partition. The partition and its whole disk must then be refused.
     """
 
     name: str
@@ -160,8 +161,8 @@ def opened_for_writing(drive: Drive, stack: ExitStack) -> None:
 
 
 def _open_elsewhere(drive: Drive, stack: ExitStack, flags: str) -> None:
-    """Open the drive in a process that is no child of this process, because tkperf does not count its own child
-    processes.
+    """Open the drive in a process that is not a child of this process, because tkperf does not count its own child
+    processes as users.
     """
     mark = Path("/run/opened")
     mark.unlink(missing_ok=True)
@@ -213,7 +214,7 @@ REFUSALS = [
 ]
 
 
-# The core contains one case for each kind of use. The full lab contains the others as well.
+# The core contains one case for each kind of use. The full lab also contains all other cases.
 CORE_ON_PARTITION = ("mounted", "swap", "MD member", "LVM, not active", "opened exclusively")
 
 
@@ -242,16 +243,16 @@ def names_of(drive: Drive, folder: Path) -> list[Path]:
 
 
 def some_of(names: list[Path], refusal: Refusal) -> list[Path]:
-    """Return all names in the full lab. In the core, each refusal is tested with one name, in turn, because a name
-    costs two seconds.
+    """Return all names in the full lab. In the core, each refusal is tested with only one name, in rotation, because
+    each name costs two seconds.
     """
     full = os.environ["TKPERF_LAB"] == "full"
     return names if full else [names[REFUSALS.index(refusal) % len(names)]]
 
 
 def refuse(*arguments: str) -> str:
-    """Run the command line in this process and require a refusal. A separate process would need seconds to start
-    Python.
+    """Run the command line in this process and require a refusal. A separate process would need several seconds to
+    start Python.
     """
     with pytest.raises(RefusedError) as refused:
         cli.main(list(arguments), standalone_mode=False)
@@ -261,8 +262,8 @@ def refuse(*arguments: str) -> str:
 @pytest.mark.core
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.name)
 def test_refused(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """A device in use is refused through each of its names, even with ``-ft``. Nothing is written to the device, and no
-    file is left.
+    """A device in use is refused under each of its names, even with ``-ft``. The device receives no writes, and no file
+    remains.
     """
     drive = drive_of(disks.SATA_SECOND)
     with arranged(refusal, drive):
@@ -278,7 +279,7 @@ def test_refused(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Pat
     ],
 )
 def test_refused_on_a_partition(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """If a partition is in use, the partition is refused through each of its names, and so is the whole disk."""
+    """If a partition is in use, the partition is refused under each of its names. The whole disk is also refused."""
     drive = drive_of(disks.SATA_SECOND)
     with partition_of(drive) as part, arranged(refusal, part):
         names = some_of(names_of(part, tmp_path), refusal)
@@ -297,7 +298,7 @@ def check_refused(refusal: Refusal, drive: Drive, names: list[Path], folder: Pat
 
 @pytest.mark.core
 def test_a_free_partition_of_a_used_disk(drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """A mounted partition and its disk are refused. The free neighbour partition can be tested."""
+    """A mounted partition and its disk are refused. A free partition on the same disk can be tested."""
     drive = drive_of(disks.SATA_SECOND)
     shell(f"printf 'size=100MiB\\nsize=100MiB\\n' | sfdisk -q {drive.path} && udevadm settle")
     first, second = Path(f"{drive.path}1"), Path(f"{drive.path}2")
@@ -319,8 +320,8 @@ def test_a_free_partition_of_a_used_disk(drive_of: Callable[..., Drive], tmp_pat
 def test_a_write_to_a_partition_while_the_question_is_open(drive_of: Callable[..., Drive]) -> None:
     """If data is written through the node of the whole disk while the question is open, the partition is refused.
 
-    Writes to another partition, which is in use, do not refuse the partition. The kernel counts both kinds of writes
-    for the disk.
+    Writes to another partition, which is in use, do not cause a refusal. The kernel adds both kinds of writes to the
+    counters of the disk.
     """
     drive = drive_of(disks.SATA_SECOND)
     shell(f"printf 'size=100MiB\\nsize=100MiB\\n' | sfdisk -q {drive.path} && udevadm settle")
@@ -340,7 +341,7 @@ def test_a_write_to_a_partition_while_the_question_is_open(drive_of: Callable[..
         open_while("dd if=/dev/urandom of=/mnt/case/a bs=1M count=8 conv=fsync status=none; sync")
         assert drive.written_bytes() - before >= 8 << 20
         start = int(Path(f"/sys/class/block/{second.name}/start").read_text())
-        # The write replaces zeros between two samples with zeros.
+        # This write replaces zeros between two samples with zeros.
         place = start + (64 << 20) // 512 + 8
         with pytest.raises(RefusedError, match=r"the kernel counts 512 B written or discarded"):
             open_while(f"dd if=/dev/zero of={drive.path} seek={place} count=1 oflag=direct status=none")
@@ -364,7 +365,7 @@ def test_the_answer_names_one_of_two_namespaces(drive_of: Callable[..., Drive], 
 
 
 def test_a_host_managed_zoned_disk_is_refused(tmp_path: Path) -> None:
-    """A host-managed zoned disk (null_blk with zones) is refused, also through a linear mapping. The same disk without
+    """A host-managed zoned disk (null_blk with zones) is refused, even through a linear mapping. The same disk without
     zones is accepted.
     """
     shell(
@@ -396,8 +397,8 @@ def test_a_host_managed_zoned_disk_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.core
 def test_data_that_nobody_uses_needs_the_serial(drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """A file system that is not in use protects its drive: ``-ft`` alone is refused, and a wrong serial number is
-    refused as well.
+    """Even a file system that is not in use protects its drive. ``-ft`` alone is refused, and so is a wrong serial
+    number.
     """
     drive = drive_of(disks.SATA_SECOND)
     shell(f"mkfs.ext4 -q -F {drive.path}")
@@ -411,7 +412,7 @@ def test_data_that_nobody_uses_needs_the_serial(drive_of: Callable[..., Drive], 
 
 
 def test_other_namespaces_are_not_formatted(drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """The purge of one namespace leaves the data of another namespace of the same controller."""
+    """A purge of one namespace does not change the data of another namespace of the same controller."""
     drive_of(disks.NVME_TWO)
     names = shell("lsblk -nrdo PATH,SERIAL | awk '$2 == \"LABNVMETWO\" {print $1}'").split()
     first, second = sorted(names)

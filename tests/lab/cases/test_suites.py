@@ -32,7 +32,7 @@ def check_everything_measured(results: dict[str, Any], drive: Drive, names: tupl
     assert device["capacity_bytes"] == drive.size_bytes
 
 
-# In the core, each drive runs one of the four tests. The iops test runs on the 4Kn namespace (test_purge.py).
+# In the core, each drive runs one of the four tests. The iops test runs on the 4Kn namespace, in test_purge.py.
 @pytest.mark.parametrize("names", [pytest.param(("writesat",), marks=pytest.mark.core, id="writesat"), ALL])
 def test_nvme(nvme: Drive, tmp_path: Path, names: tuple[str, ...]) -> None:
     """An NVMe drive is purged with Format NVM, and the purge is verified. Its write cache is off during the run and on
@@ -52,8 +52,8 @@ def test_nvme(nvme: Drive, tmp_path: Path, names: tuple[str, ...]) -> None:
 
 @pytest.mark.core
 def test_sata(sata: Drive, tmp_path: Path) -> None:
-    """A SATA drive on AHCI is purged with discard, because it claims neither security nor sanitize. One test is enough,
-    because all drives behave alike above the driver.
+    """A SATA drive on AHCI is purged with discard, because it supports neither security erase nor sanitize. One test is
+    enough, because the layers above the driver treat all drives in the same way.
     """
     results = measure(tmp_path, sata, "-ssdt", "lat")
     check_everything_measured(results, sata, ("lat",))
@@ -67,8 +67,8 @@ def test_sata(sata: Drive, tmp_path: Path) -> None:
 
 @pytest.mark.core
 def test_sas(sas: Drive, tmp_path: Path) -> None:
-    """A SAS drive behind an mptsas adapter is measured. One test is enough, because all drives behave alike above the
-    driver.
+    """A SAS drive behind an mptsas adapter is measured. One test is enough, because the layers above the driver treat
+    all drives in the same way.
     """
     results = measure(tmp_path, sas, "-ssdt", "tp")
     check_everything_measured(results, sas, ("tp",))

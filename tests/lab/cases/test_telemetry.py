@@ -15,7 +15,7 @@ from tests.lab.disks import Disk
 
 # Bit 1 of the critical warning: the temperature is beyond a limit.
 TEMPERATURE_WARNING = 2
-# NVMe counts in data units of this size. Each reading is rounded up to a whole unit.
+# NVMe counts in data units of this size. Each reported value is rounded up to a whole unit.
 DATA_UNIT_BYTES = 512_000
 
 
@@ -44,8 +44,8 @@ def test_an_nvme_drive_tells(nvme: Drive, tmp_path: Path) -> None:
 
 
 def test_a_sata_drive_tells(sata: Drive, tmp_path: Path) -> None:
-    """The telemetry of a SATA drive contains its temperature. No database contains the units of the emulated drive's
-    counters, so no amount is computed from them.
+    """The telemetry of a SATA drive contains its temperature. No database contains the units of the counters of the
+    emulated drive, so no amount is computed from them.
     """
     results = measure(tmp_path, sata, "-ssdt", "iops")
     drive, (facts,) = told(results), results["info"]["device"]["telemetry"]
@@ -87,7 +87,7 @@ def test_a_hot_drive_is_called_throttled(nvme: Drive, tmp_path: Path, monitor: M
 
 
 def test_members_tell_each_for_itself(nvme: Drive, nvme_pulled: Drive, tmp_path: Path) -> None:
-    """Each NVMe drive of a mirror has its own counter. Each counter contains the amount that was written to the set."""
+    """Each NVMe drive of a mirror has its own counter. Each counter shows the amount that was written to the set."""
     config = {"type": "sw_mdadm", "devices": [str(nvme.path), str(nvme_pulled.path)], "raidlevel": 1}
     (tmp_path / "raid.json").write_text(json.dumps(config))
     ended = tkperf(
@@ -119,7 +119,7 @@ def test_members_tell_each_for_itself(nvme: Drive, nvme_pulled: Drive, tmp_path:
 
 
 def test_doctor_says_what_there_would_be(nvme: Drive, sata: Drive) -> None:
-    """``tkperf doctor`` names the same sources of telemetry as a run would use."""
+    """``tkperf doctor`` names the same sources of telemetry that a run would use."""
     assert "smart-log" in tkperf("doctor", nvme.path).stdout
     assert "smartctl 7" in tkperf("doctor", sata.path).stdout
     document = json.loads(tkperf("doctor", "--json", nvme.path).stdout)

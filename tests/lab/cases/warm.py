@@ -1,5 +1,5 @@
-"""Runs of the command line in a copy of this process, because starting Python and loading tkperf takes eight seconds in
-the lab.
+"""Run the command line in a copy of this process, because starting Python and loading tkperf takes eight seconds in the
+lab.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import IO
 from tkperf.cli.main import main
 from tkperf.pipeline import result_cache
 
-# The commands load these modules when they are called.
+# The commands load these modules only when they are called.
 for name in ("cli.session", "cli.ending", "pipeline.diagnosis", "page.doctor"):
     import_module(f"tkperf.{name}")
-# This call reads all the code on which results depend, which takes four seconds in the lab.
+# This call reads the files of all code on which results depend, which takes four seconds in the lab.
 result_cache.describe_maker()
 
 
 def run_warm(arguments: list[str], limit_s: float) -> tuple[int, str, str]:
-    """Run ``tkperf`` with these arguments, and return exit status, stdout and stderr, as for a separate process.
+    """Run ``tkperf`` with these arguments. Return exit status, stdout and stderr, in the form for a separate process.
 
     Raises:
         TimeoutError: The command took longer than ``limit_s``, and was killed.
@@ -39,7 +39,7 @@ def run_warm(arguments: list[str], limit_s: float) -> tuple[int, str, str]:
 
 
 def start_warm(arguments: list[str], out: int, err: int) -> ForkProcess:
-    """Start ``tkperf`` with these arguments and these descriptors for stdout and stderr."""
+    """Start ``tkperf`` with these arguments. Use these file descriptors for stdout and stderr."""
     copy = multiprocessing.get_context("fork").Process(target=_run, args=(arguments, out, err))
     copy.start()
     return copy
@@ -48,7 +48,7 @@ def start_warm(arguments: list[str], out: int, err: int) -> ForkProcess:
 def _run(arguments: list[str], out: int, err: int) -> None:
     os.dup2(out, 1)
     os.dup2(err, 2)
-    # The streams of pytest lead to other files, so they are replaced.
+    # The streams of pytest write to other files, so they are replaced.
     sys.stdin = open(os.devnull)  # noqa: SIM115
     sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
     sys.argv = ["tkperf", *arguments]

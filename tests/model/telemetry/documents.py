@@ -1,6 +1,6 @@
-"""Documents that nvme-cli and smartctl print, from ``tests/golden/tools``. No drive has these serial numbers.
+"""Documents that nvme-cli and smartctl print, from ``tests/golden/tools``. The serial numbers belong to no real drive.
 
-A test may change values in a document, but adds no fields to it.
+A test may change values in a document, but must not add fields to it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def attribute(number: int, name: str, raw: int) -> Document:
 
 
 def smartctl(**more: Any) -> Document:
-    """Return a document without data of a drive, with other values for some fields."""
+    """Return a document that contains no data of a drive. ``more`` contains further fields or other values."""
     return {**{name: _ATA[name] for name in ("json_format_version", "smartctl", "device")}, **more}
 
 
@@ -71,7 +71,7 @@ def sata(*attributes: Document, known: bool = True, **more: Any) -> Document:
 
 
 def statistics(**values: int) -> Document:
-    """Return the device statistics log with these entries. Underscores in the names of entries become spaces."""
+    """Return the device statistics log with the given entries. Underscores in the names of entries become spaces."""
     row = _GENERAL["table"][0]
     table = [{**row, "name": name.replace("_", " "), "value": value} for name, value in values.items()]
     return {"ata_device_statistics": {"pages": [{**_GENERAL, "table": table}]}}

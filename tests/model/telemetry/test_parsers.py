@@ -1,4 +1,6 @@
-"""Readings from the logs of drives use bytes and degrees Celsius, whatever tool, bus and manufacturer they are from."""
+"""Readings from the logs of drives always use bytes and degrees Celsius. The tool, the bus and the manufacturer do not
+matter.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,7 @@ def test_counters_with_the_separators_of_a_locale_are_not_guessed() -> None:
 
 @pytest.mark.parametrize("written", ["2433328", "2,433,328", 2_433_328])
 def test_numbers_of_128_bits_may_be_texts(written: object) -> None:
-    """Numbers of 128 bits may be given as texts, because some versions of nvme-cli print them in this form."""
+    """Numbers of 128 bits are also accepted as texts, because some versions of nvme-cli print them in this form."""
     log = {**SMART_LOG, "data_units_written": written}
     assert drive_reading.parse_smart_log(log, at_s=0, drive="x").host_written_bytes == 2_433_328 * 512_000
 
@@ -158,7 +160,9 @@ def test_a_controller_tells_its_limits(version: str) -> None:
     ],
 )
 def test_units_of_ata_attributes_are_in_their_names(name: str, host: int, unit: int) -> None:
-    """The name of an ATA attribute contains its unit, according to the entry for the model in smartctl's database."""
+    """The name of an ATA attribute contains its unit. smartctl takes the name from the entry for the model in its
+    database.
+    """
     document = sata(attribute(241, name, 1000))
     assert read(document).host_written_bytes == host
     assert tool.parse_drive_facts(document, drive="x").host_unit_bytes == unit
@@ -184,14 +188,14 @@ def test_a_name_without_a_unit_says_nothing(name: str) -> None:
         ([("Flash_Writes_GiB", 10)], 10 * GIB),
         ([("NAND_GB_Written_TLC", 10), ("NAND_GB_Written_SLC", 3)], 13 * 10**9),
         ([("TLC_Writes_32MiB", 10), ("SLC_Writes_32MiB", 3)], 13 * 32 * MIB),
-        # If only one of the two parts is present, the amount is not known.
+        # If one of the two parts is missing, the amount is not known.
         ([("NAND_GB_Written_TLC", 10)], None),
         ([("TLC_NAND_GB_Writes", 10)], None),
     ],
 )
 def test_what_goes_to_the_flash(attributes: list[tuple[str, int]], nand: int | None) -> None:
-    """The attribute names in smartctl's database lead to the amount that was written to the flash. Writes to cells of
-    one bit and of three bits are added up.
+    """The attribute names in smartctl's database lead to the amount that was written to the flash. Writes to SLC and to
+    TLC flash are added.
     """
     table = [attribute(240 + number, *each) for number, each in enumerate(attributes)]
     assert read(sata(*table)).nand_written_bytes == nand
@@ -199,8 +203,8 @@ def test_what_goes_to_the_flash(attributes: list[tuple[str, int]], nand: int | N
 
 
 def test_the_statistics_log_is_asked_for_only_where_it_is_needed() -> None:
-    """tkperf requests the statistics log only if it is needed. For one drive, tkperf always reads the counters from the
-    same source, because otherwise their differences would be meaningless.
+    """tkperf requests the statistics log only if it is needed. For one drive, tkperf always uses the same source for
+    the counters, because the difference between two sources would be meaningless.
     """
     log = statistics(Logical_Sectors_Written=5 * GIB // 512, Number_of_Reported_Uncorrectable_Errors=2)
     log["ata_device_statistics"]["pages"][0]["table"].append(
@@ -219,8 +223,8 @@ def test_the_statistics_log_is_asked_for_only_where_it_is_needed() -> None:
 @pytest.mark.parametrize(
     ("name", "raw"),
     [
-        # Instead of the unit in its name, the attribute counts in steps of 65,536 sectors, of 32 MiB instead of 1 GiB,
-        # of GiB instead of GB, or of sectors instead of GiB.
+        # The attribute does not count in the unit of its name. It counts in steps of 65,536 sectors, in 32 MiB instead
+        # of 1 GiB, in GB instead of GiB, or in sectors instead of 32 MiB.
         ("Total_LBAs_Written", 5_000 * GIB // 512 // 65_536),
         ("Host_Writes_GiB", 5_000 * 32),
         ("Lifetime_Writes_GiB", 5_369),
@@ -264,8 +268,8 @@ def test_device_statistics_win_over_hours_in_another_unit() -> None:
 
 
 def test_counters_some_steps_apart_do_not_contradict() -> None:
-    """Two counters that differ by a few steps do not contradict each other, because a new drive has written little and
-    an attribute with large steps is rounded.
+    """Two counters that differ by only a few steps do not contradict each other. A new drive has written little data,
+    and an attribute with large steps is rounded.
     """
     for raw, sectors in ((0, 100_000), (1, 0), (1_000, 1_002 * 65_536), (1_000, 960 * 65_536)):
         near = sata(attribute(241, "Host_Writes_32MiB", raw), **statistics(Logical_Sectors_Written=sectors))
@@ -275,8 +279,8 @@ def test_counters_some_steps_apart_do_not_contradict() -> None:
 
 @pytest.mark.parametrize("version", SMARTCTL)
 def test_a_sata_drive_with_every_version(version: str) -> None:
-    """For a SATA drive, tkperf reads the attributes that the database describes, the statistics, and the values that
-    smartctl determines itself.
+    """For a SATA drive, tkperf reads three sources: the attributes that the database describes, the statistics, and the
+    values that smartctl determines itself.
     """
     found = document("smartctl", "ata", version)
     assert tool.find_failure(found) is None
@@ -293,7 +297,7 @@ def test_a_sata_drive_with_every_version(version: str) -> None:
 
 @pytest.mark.parametrize("version", SMARTCTL)
 def test_sas_counts_billions_of_bytes(version: str) -> None:
-    """The counters of a SAS drive are those of the error counter logs in SPC, in whole megabytes. The drive in this
+    """The counters of a SAS drive are taken from the error counter logs of SPC, in whole megabytes. The drive in this
     test has no mode page for informational exceptions.
     """
     sas = document("smartctl", "sas", version)
@@ -309,8 +313,8 @@ def test_sas_counts_billions_of_bytes(version: str) -> None:
 
 @pytest.mark.parametrize("version", SMARTCTL)
 def test_nvme_by_smartctl_is_the_same_log_in_celsius(version: str) -> None:
-    """On a host without nvme-cli, smartctl supplies the same values from the NVMe log, with the temperature in degrees
-    Celsius.
+    """On a host without nvme-cli, smartctl provides the same values from the NVMe log. It prints the temperature in
+    degrees Celsius.
     """
     reading = read(document("smartctl", "nvme", version))
     assert (reading.temperature_c, reading.critical_warning, reading.spare_percent) == (45, 0, 100)
@@ -319,8 +323,8 @@ def test_nvme_by_smartctl_is_the_same_log_in_celsius(version: str) -> None:
 
 
 def test_why_smartctl_tells_nothing() -> None:
-    """A failure of smartctl is reported in the words of smartctl. Errors that a drive has recorded earlier (bits 3 to 7
-    of the exit status) are no failure.
+    """A failure of smartctl is reported with the text of smartctl. Errors that a drive has recorded earlier (bits 3 to
+    7 of the exit status) are not a failure.
     """
     for version in SMARTCTL:
         failed = document("smartctl", "no-device", version)
@@ -358,7 +362,9 @@ def test_a_parser_returns_a_value_whatever_it_gets(data: st.DataObject) -> None:
 
 
 def test_a_reading_of_the_temperature_alone_is_no_log() -> None:
-    """A reading that contains only the temperature is not a full log, so tkperf cannot recognise throttling from it."""
+    """A reading that contains only the temperature is not a complete log, so tkperf cannot detect throttling
+    from it.
+    """
     reading = Reading(at_s=0, drive="x", source="hwmon", temperature_c=40)
     assert not reading.is_full
     assert replace(reading, media_errors=0).is_full
