@@ -416,6 +416,37 @@ def test_a_depth_that_fio_rounded_up_is_told(version: str, ioengine: str, iodept
     assert ("depth-rounded" in found) is rounded
 
 
+@pytest.mark.parametrize(
+    ("version", "options", "reads", "writes", "flushes", "told"),
+    [
+        # Numbers of flushes that fio 3.33 reported. It does not count those of fdatasync with libaio.
+        ("3.33", {"fsync": "16", "ioengine": "psync"}, 9005, 995, 597, "fsync=16, 597 flushes for 995 writes"),
+        ("3.33", {"fdatasync": "4", "ioengine": "libaio", "iodepth": "4"}, 4970, 5030, 0, "(fdatasync=4)"),
+        ("3.33", {"fsync": "4", "ioengine": "io_uring", "iodepth": "8"}, 0, 10000, 5735, "5,735 flushes"),
+        ("3.33", {"fsync": "4", "ioengine": "libaio", "iodepth": "8"}, 0, 10000, 2499, None),
+        ("3.33", {"fsync": "4", "ioengine": "io_uring", "iodepth": "1"}, 0, 10000, 2499, None),
+        ("3.33", {"fsync": "0", "ioengine": "psync"}, 9005, 995, 0, None),
+        ("3.38", {"fsync": "16", "ioengine": "psync"}, 9005, 995, 62, None),
+        # In this job, no read followed the last of 16 writes.
+        ("3.33", {"fsync": "16", "ioengine": "psync"}, 15, 985, 61, None),
+    ],
+)
+def test_flushes_that_no_option_asked_for_are_told(
+    version: str, options: dict[str, str], reads: int, writes: int, flushes: int, told: str | None
+) -> None:
+    """If fio flushed more often than ``fsync`` or ``fdatasync`` says, a warning reports this. Before 3.38, fio flushed
+    again after each read until the next write, and too often with io_uring at a queue depth above 1.
+    """
+    pattern = "randrw" if reads else "randwrite"
+    own = {"rw": pattern, "rwmixread": str(round(100 * reads / (reads + writes))), "bs": "4k", **options}
+    flushed = job(reads=reads, writes=writes, options=own) | {"sync": {"total_ios": flushes}}
+    warnings = run_of(json.dumps(document(flushed, version=version))).warnings
+    texts = [warning.text for warning in warnings if warning.code == "flushed-too-often"]
+    assert len(texts) == (told is not None)
+    if told is not None:
+        assert told in texts[0]
+
+
 # Real fio
 
 
