@@ -19,6 +19,7 @@ from tkperf.model.figures import LoadCaution
 from tkperf.model.measurement import NO_IO
 from tkperf.model.quantity import IOPS
 from tkperf.model.record import StepRecord
+from tkperf.procedures.own_workloads.parts import LONGEST_LOAD_NAME
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -306,6 +307,18 @@ def test_streams_have_different_names() -> None:
     jobs = [load("randread", 100 * each, name="a", options={"iodepth": str(each)}) for each in (1, 2)]
     (step,) = run_of(together(1, *jobs, load("write", 300, name="all"))).tests[0].steps
     assert streams_of(step) == {"a": 100, "a (2)": 200, "all (2)": 300}
+
+
+def test_a_stream_never_has_a_longer_name_than_a_load() -> None:
+    """The name of a stream has at most as many characters as the name of a load in a workload file, also with the
+    number that distinguishes two streams.
+    """
+    jobs = [load("randread", 100 * each, name="x" * 70, options={"iodepth": str(each)}) for each in (1, 2)]
+    (step,) = run_of(together(1, *jobs)).tests[0].steps
+    first, second = streams_of(step)
+    assert (first, len(first)) == ("x" * 64, LONGEST_LOAD_NAME)
+    assert second.endswith("x (2)")
+    assert len(second) <= LONGEST_LOAD_NAME
 
 
 def test_loads_of_several_drives_are_never_added() -> None:

@@ -14,12 +14,11 @@ from tkperf.interop.fio_together import LoadsBeside, have_one_duration, name_oth
 from tkperf.interop.imported import one_line, without_round
 from tkperf.model.figures import LoadCaution
 from tkperf.model.measurement import NO_IO, IoStats, Measurement, StreamPart, add_all
-from tkperf.model.workload import Stream, combine, is_reserved_name
-from tkperf.procedures.own_workloads.parts import MOST_STREAMS
+from tkperf.model.workload import Stream, combine
+from tkperf.procedures.own_workloads.parts import MOST_STREAMS, name_load
 
 # A group of more loads is too large for a search of the other loads of each drive.
 _MOST_LOADS = 256
-_LONGEST_NAME = 64
 # Options that name the files of a load. Loads without any of them use files in the working directory.
 _PLACES = ("filename", "filename_format", "directory", "opendir", "rbdname", "pool", "volume", "uri")
 # fio separates files by colons, and an escaped colon is a part of a name.
@@ -88,12 +87,7 @@ def _name_streams(results: Sequence[Result]) -> list[str]:
     """Return a different name for each load: the name of its job without the number of a round."""
     names: list[str] = []
     for result in results:
-        plain = one_line(without_round(result.job))[:_LONGEST_NAME].strip() or "job"
-        name, count = plain, 1
-        while name in names or is_reserved_name(name):
-            count += 1
-            name = f"{plain} ({count})"
-        names.append(name)
+        names.append(name_load(one_line(without_round(result.job)), names, is_stream=True))
     return names
 
 

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
 from textwrap import wrap
 
 import msgspec
@@ -17,11 +16,10 @@ from tkperf.interop.fio_jobfile.job_options import JobOptions, Refusal, list_out
 from tkperf.interop.fio_jobfile.job_sections import Job, name_variables, read_jobs
 from tkperf.model.errors import InputFileError
 from tkperf.model.units import format_count, on_one_line
-from tkperf.model.workload import Access, is_reserved_name
+from tkperf.model.workload import Access
 from tkperf.procedures import load_profile, with_workload
 from tkperf.procedures.own_workloads import parse_workload_file
 from tkperf.procedures.own_workloads.parts import (
-    LONGEST_LOAD_NAME,
     LONGEST_PAUSE_S,
     LONGEST_TITLE,
     MOST_STREAMS,
@@ -29,6 +27,7 @@ from tkperf.procedures.own_workloads.parts import (
     FillPhase,
     Load,
     StreamPhase,
+    name_load,
 )
 from tkperf.procedures.profiles.profile_tables import MOST_PASSES
 
@@ -173,7 +172,7 @@ def _name_loads(
         for number, load in enumerate(each.loads, start=1):
             job = each.options.job
             own = job.name if len(each.loads) == 1 else f"{job.name} {number}"
-            name = _new_name(own, (*taken, *loads), is_together=is_together)
+            name = name_load(on_one_line(own), (*taken, *loads), is_stream=is_together)
             loads[name] = msgspec.structs.replace(load, delay_s=delay_s) if delay_s else load
             jobs[name] = job
         if len(each.loads) > 1:
@@ -283,15 +282,6 @@ def _new_section(names: Sequence[str], taken: Collection[str]) -> str:
     if len(whole) <= LONGEST_TITLE and whole not in taken:
         return whole
     return f"{names[0]} and {len(names) - 1} more"
-
-
-def _new_name(job: str, taken: Collection[str], *, is_together: bool) -> str:
-    """Return a heading and load name that no other phase has, and that has no other meaning in results."""
-    plain = on_one_line(job)[:LONGEST_LOAD_NAME] or "job"
-    room = LONGEST_LOAD_NAME - len(" (999)")
-    numbered = (f"{plain[:room]} ({number})" for number in count(2))
-    names = chain([plain], numbered)
-    return next(name for name in names if name not in taken and not (is_together and is_reserved_name(name)))
 
 
 def _check_one_device(jobs: Sequence[JobOptions]) -> None:

@@ -4,9 +4,9 @@ device.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, count, product
 from math import prod
 from typing import Annotated, Literal, get_args
 
@@ -15,7 +15,7 @@ import msgspec
 from tkperf.model.decoding import convert
 from tkperf.model.errors import InputFileError
 from tkperf.model.units import KIB, MIB, format_capacity
-from tkperf.model.workload import Access, ActiveRange, Arrival, Burst, Step, Stream, Workload, combine
+from tkperf.model.workload import Access, ActiveRange, Arrival, Burst, Step, Stream, Workload, combine, is_reserved_name
 from tkperf.procedures.mixes_and_sizes import AT_MOST, Share, ZoneShares, block_mix_of, zones_of
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import (
@@ -60,6 +60,21 @@ LoadName = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_LOAD_NAM
 TrackedQuantity = Literal["iops", "megabytes_per_s", "latency_mean_us"]
 LoopKey = Literal["read_percent", "block_size_kib", "jobs", "io_depth", "offered_iops", "compressible_percent"]
 MOST_LOOPS = len(get_args(LoopKey))
+
+
+def name_load(job: str, taken: Collection[str], *, is_stream: bool) -> str:
+    """Return a name for the load of a job: the name of the job, or this name with a number, such as ``writer (2)``.
+
+    Args:
+        job: the name of the job on one line.
+        taken: the names of other loads.
+        is_stream: whether the load runs together with others. The names of streams must not have another meaning in
+            results.
+    """
+    plain = job[:LONGEST_LOAD_NAME].strip() or "job"
+    room = LONGEST_LOAD_NAME - len(" (999)")
+    names = chain([plain], (f"{plain[:room]} ({number})" for number in count(2)))
+    return next(name for name in names if name not in taken and not (is_stream and is_reserved_name(name)))
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
