@@ -168,8 +168,7 @@ class SimulatedEngine:
         draw = TogetherDraw(self.drive, workload, self._random, on_sample, since_s=self._stream_s)
         lasted_s = 0.0
         while duration_s - lasted_s > _NO_TIME_S:
-            second_s = min(SAMPLE_S, duration_s - lasted_s)
-            draw.advance(second_s)
+            second_s = draw.advance(min(SAMPLE_S, duration_s - lasted_s))
             lasted_s += second_s
             self.telemetry.pass_to(began_s + lasted_s)
         ended_s = self._begins_s = self._lived_s = began_s + duration_s

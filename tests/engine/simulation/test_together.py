@@ -82,6 +82,22 @@ def test_every_drive_runs_streams_plausibly(preset: str) -> None:
     assert measured.read.ios + measured.write.ios == sum(part.read.ios + part.write.ios for part in measured.streams)
 
 
+@pytest.mark.parametrize(("delay_s", "duration_s"), [(0.05, 0.1), (0.5, 1.0), (0.4, 5.0), (2.3, 5.0)])
+def test_a_measurement_begins_with_the_last_stream(delay_s: float, duration_s: float) -> None:
+    """The measurement begins exactly when the last stream begins, also if this moment is within a second. Before, only
+    the other streams issue I/Os.
+    """
+    late = Stream(name="log", workload=LOG, delay_s=delay_s)
+    execution = run(filled("nvme-4kn"), Stream(name="reader", workload=READER), late, duration_s=duration_s)
+    measured = execution.measurement
+    assert measured.duration_s == pytest.approx(duration_s - delay_s)
+    assert execution.lead_in_s == pytest.approx(delay_s)
+    assert measured.samples[0].start_s == pytest.approx(delay_s)
+    assert all(sample.of_stream("log").write.ios for sample in measured.samples)
+    assert execution.with_lead_in.write.ios == measured.write.ios
+    assert execution.with_lead_in.read.ios > measured.read.ios
+
+
 def test_streams_slow_each_other_down() -> None:
     """Reads take longer while an unlimited writer runs than alone, and the writer is slower than alone."""
     engine = filled("nvme-4kn")

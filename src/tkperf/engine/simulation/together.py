@@ -160,8 +160,12 @@ class TogetherDraw:
         self.samples: list[Sample] = []
         self._seen = 0
 
-    def advance(self, duration_s: float) -> None:
-        """Let the drive serve all streams that have begun, for a second or less."""
+    def advance(self, most_s: float) -> float:
+        """Let the drive serve all streams that have begun, for ``most_s`` or until the next stream begins. Return the
+        duration in s.
+        """
+        waits_s = (stream.starts_s - self._now_s for stream in self._streams)
+        duration_s = min([most_s, *(wait_s for wait_s in waits_s if wait_s > _LOOK_S)])
         began = [stream for stream in self._streams if self._now_s >= stream.starts_s - _LOOK_S]
         looks = {stream.name: stream.look() for stream in began}
         shared = _share(began, looks, self._drive)
@@ -195,6 +199,7 @@ class TogetherDraw:
             self._drive.idle(duration_s - used_s)
         self._now_s += duration_s
         self._put_together()
+        return duration_s
 
     def finish(self, duration_s: float) -> tuple[Measurement, Measurement | None]:
         """Return the measurement. Also return the totals with the lead-in, or None if there was no lead-in."""
