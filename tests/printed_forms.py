@@ -64,7 +64,9 @@ def load_forms(program: str) -> Mapping[str, Form]:
 
 
 def find_form(program: str, situation: str, version: str) -> Form:
-    """Return the form that a version prints in a situation. Such forms are named ``SITUATION@VERSION``."""
+    """Return the form that a version of the program prints in a situation. The name of such a form is
+    ``SITUATION@VERSION``.
+    """
     for name, form in load_forms(program).items():
         first, last = (_as_numbers(each) for each in form.versions)
         if name.partition("@")[0] == situation and first <= _as_numbers(version) <= last:

@@ -21,7 +21,7 @@ SLOW, FAST = work(jobs=1, io_depth=1), work(jobs=4, io_depth=32)
 
 
 def series_of(*celsius: float, nand: int = 2_000_000_000, throttled: bool = False) -> TelemetrySeries:
-    """Return the reports of a drive, one each minute."""
+    """Return the reports of a drive, with one report for each minute."""
     written = tuple(
         Written(
             began_s=60.0 * n, ended_s=60.0 * n + 60, host_bytes=10**9, nand_bytes=nand * (n + 1), amplification=None
@@ -46,7 +46,7 @@ def series_of(*celsius: float, nand: int = 2_000_000_000, throttled: bool = Fals
     ],
 )
 def test_a_level_temperature_is_a_sentence(celsius: tuple[float, ...], throttled: bool, level: str) -> None:
-    """A temperature within 5 % of its median is flat and becomes a sentence, unless the drive was throttled at the
+    """A temperature within 5 % of its median is flat and becomes a sentence, unless the drive was throttled during this
     time.
     """
     temperature, flash, *_ = show_drive_reports(series_of(*celsius, throttled=throttled), "the test")
@@ -56,8 +56,8 @@ def test_a_level_temperature_is_a_sentence(celsius: tuple[float, ...], throttled
 
 
 def test_own_demands_are_not_better_or_worse() -> None:
-    """Values at demands that each drive was measured at separately are different, but neither better nor worse. A test
-    that searches for its demands finds another demand for each drive.
+    """If each drive was measured at its own demand, the values are different, but neither better nor worse. A test that
+    searches for its demands finds another demand for each drive.
     """
 
     def run(name: str, demand: object, value: float, ceiling_us: float | None) -> object:
@@ -77,5 +77,5 @@ def test_own_demands_are_not_better_or_worse() -> None:
 
 
 def test_a_chart_of_the_drives_reports_is_one_of_curves() -> None:
-    """Every chart of the drives' reports consists of curves, because the rule for flat charts needs curves."""
+    """Every chart in the drives' reports consists of curves, because only curves can be checked for flatness."""
     assert all(isinstance(each.chart, Chart) for each in show_drive_reports(series_of(40.0, 50.0), "the test"))

@@ -81,8 +81,8 @@ def test_the_title_names_drives_that_were_not_measured_to_their_end() -> None:
 
 
 def test_a_stopped_drive_that_misses_a_claim_is_named() -> None:
-    """The verdict names a drive that was stopped and misses a claim, because a mere number in the title would not help
-    the reader find the drive.
+    """The verdict names a drive that was stopped and misses a claim. A number alone in the title would not help the
+    reader to find the drive.
     """
     stopped = replace(measured(6, 90.0), state=drive(6, DriveStage.STOPPED))
     page = build_batch_page(checked_answer([*many(), stopped], CLAIMS))
@@ -92,8 +92,8 @@ def test_a_stopped_drive_that_misses_a_claim_is_named() -> None:
 
 
 def test_what_needs_attention_comes_first_then_the_least_margin() -> None:
-    """Drives that need attention come first, and within a group the drive with the least margin. The groups are:
-    failed, missing a claim, not measured to the end, not judged, passing, and not done.
+    """Drives that need attention come first. The groups, in order, are: failed, missing a claim, not measured to the
+    end, not judged, passing, and not done. Within a group, the drive with the smallest margin comes first.
     """
     unread = replace(measured(9, 100.0), not_checked="no test in common")
     drives = [
@@ -118,8 +118,8 @@ def unsteady(number: int, value: float) -> BatchDriveResult:
 
 
 def test_the_least_margin_does_not_hide_a_worse_value_that_is_not_judged() -> None:
-    """A line names a drive that is far beyond a limit, even if its value is not judged. A value on the good side of its
-    limit causes no such line.
+    """A line names a drive whose value is far beyond a limit, even if the value is not judged. If the value is on the
+    good side of its limit, the line does not appear.
     """
     words = "Beyond its limit, but not judged"
     result = checked_answer([*many(), unsteady(6, 20.0), unsteady(7, 30.0)], CLAIMS)
@@ -133,7 +133,7 @@ def test_the_least_margin_does_not_hide_a_worse_value_that_is_not_judged() -> No
 
 @pytest.mark.parametrize("limit", ["at_most = 0", "at_most = 1e-300", "at_least = 1e-300", "at_least = 0"])
 def test_a_limit_next_to_0_has_pages_without_a_number_that_means_nothing(limit: str) -> None:
-    """A limit of 0 or close to 0 causes no meaningless numbers on the pages. A distance from 0 cannot be given in
+    """If a limit is 0 or close to 0, the pages contain no meaningless numbers. A distance from 0 cannot be expressed in
     percent, and a limit close to 0 does not lead to a margin of 300 digits.
     """
     claims = claims_of((0, 1.0)).replace("at_least = 1.0", limit)
@@ -149,8 +149,8 @@ def test_a_limit_next_to_0_has_pages_without_a_number_that_means_nothing(limit: 
 
 
 def test_a_claim_without_a_margin_in_percent_is_the_first_of_those_that_are_missed() -> None:
-    """Claims and drives are sorted with the same rule: a missed claim with a limit of 0 precedes all margins, and a
-    claim with a limit of 0 that is met follows them.
+    """Claims and drives are sorted with the same rule. A missed claim with a limit of 0 precedes all margins. A claim
+    with a limit of 0 that is met follows all margins.
     """
     at_most_0 = claims_of((100, 1.0)).replace("at_least = 1.0", "at_most = 0")
     answer = checked_answer(many(90.0), f"{claims_of((0, 95.0))}{at_most_0}")
@@ -167,8 +167,8 @@ def test_a_claim_without_a_margin_in_percent_is_the_first_of_those_that_are_miss
 
 
 def test_a_cell_has_margin_sign_and_value() -> None:
-    """Each cell has a margin, a sign and a value. Missed, close and unjudged claims have different signs, so that
-    colour is not the only distinction.
+    """Each cell contains a margin, a sign and a value. Missed, close and unjudged claims have different signs, so that
+    readers do not need to distinguish colours.
     """
     view = decision_of(checked_answer(many(90.0), claims_of((0, 95.0), (100, 199.0), (65, 1.0))))
     assert [column.detail for column in view.columns[1:]] == ["≥ 95", "≥ 199", "≥ 1"]
@@ -193,8 +193,8 @@ def test_a_cell_has_margin_sign_and_value() -> None:
     ],
 )
 def test_missed_and_met_within_the_uncertainty_have_one_mark(value: float, certain: bool | None, sign: Sign) -> None:
-    """If a limit lies within the 95 % interval of a value, the result is marked as not certain, on whichever side of
-    the limit the value lies.
+    """If a limit lies within the 95 % interval of a value, the result is marked as not certain. The value may lie on
+    either side of the limit.
     """
     words = certain is False
     result = checked_answer([*many(), measured(6, value)], claims_of((0, 95.0)))
@@ -216,8 +216,8 @@ def test_missed_and_met_within_the_uncertainty_have_one_mark(value: float, certa
 
 
 def test_a_value_that_is_not_steady_is_not_called_within_its_uncertainty() -> None:
-    """A value that is not steady is not called "within its uncertainty". Its interval is computed from rounds that
-    differ greatly, so a distance of 476 % within it would mean nothing.
+    """A value that is not steady is not described as "within its uncertainty". Its interval is computed from rounds
+    that differ greatly, so even a distance of 476 % within this interval would be meaningless.
     """
     result = checked_answer([*many(), unsteady(6, 20.0)], claims_of((0, 95.0)))
     last = result.drives[-1]
@@ -230,8 +230,8 @@ def test_a_value_that_is_not_steady_is_not_called_within_its_uncertainty() -> No
 
 
 def test_failed_fails_and_fail_have_three_words() -> None:
-    """The texts distinguish three words: a run "failed", a drive "misses" a claim, and the verdict is "Fail". Each
-    number in the texts has its reason.
+    """The texts use three different words: a run "failed", a drive "misses" a claim, and the verdict is "Fail". The
+    reason for each number is in the texts.
     """
     drives = [*many(90.0), replace(measured(7, 100.0), state=drive(7, DriveStage.FAILED, exit_code=4, text="pulled"))]
     page = build_batch_page(checked_answer(drives, claims_of((0, 95.0), (65, 1.0))))
@@ -267,7 +267,7 @@ def test_a_cell_leads_to_the_seconds_behind_its_value() -> None:
 
 
 def test_a_drive_unlike_the_others_has_its_page_next_to_the_batch() -> None:
-    """A drive that differs from the others has a link to its page in a batch. The drives on the page of a comparison
+    """In a batch, a drive that differs from the others has a link to its page. On the page of a comparison, the drives
     have no such links.
     """
     answer = answer_of(*many(50.0))
@@ -279,8 +279,8 @@ def test_a_drive_unlike_the_others_has_its_page_next_to_the_batch() -> None:
 
 
 def test_too_many_claims_leave_the_worst_in_the_matrix_and_all_in_a_table() -> None:
-    """If a check has too many claims, as with a baseline of hundreds of claims, the matrix shows the worst claims and a
-    table shows all of them.
+    """If a check has too many claims, as with a baseline of hundreds of claims, the matrix shows only the claims with
+    the worst results. A table shows all claims.
     """
     claims = claims_of(*((0, limit) for limit in range(50, 50 + MOST_CLAIM_COLUMNS)), (100, 250.0))
     page = build_batch_page(checked_answer(many(), claims))
@@ -301,7 +301,9 @@ def test_without_claims_the_matrix_has_the_distance_from_the_median() -> None:
 
 
 def test_two_drives_without_claims_are_compared() -> None:
-    """Two drives without claims are compared without a distribution, because two values are too few for one."""
+    """A comparison of two drives without claims shows no distribution, because two values are too few for a
+    distribution.
+    """
     view = decision_of(answer_of(measured(1, 100.0), measured(2, 80.0)))
     assert not view.is_heat_map
     assert not any(cell.target for row in view.rows for cell in row.cells)
@@ -321,8 +323,8 @@ def test_a_strip_marks_median_claim_and_limits_of_outliers() -> None:
 @pytest.mark.parametrize("is_least", [True, False])
 @pytest.mark.parametrize("limit", [1.0, 99.0, 10_000.0])
 def test_a_dot_lies_in_the_shaded_part_if_and_only_if_its_value_misses_the_claim(limit: float, is_least: bool) -> None:
-    """The dot of a value lies in the shaded part of a strip if and only if the value misses the claim. This rule holds
-    even if the limit is drawn at the end of the strip because it is far away.
+    """The dot of a value lies in the shaded part of a strip if and only if the value misses the claim. This rule also
+    applies if the limit is drawn at the end of the strip because it is far away.
     """
     values = [97.0, 98.5, 99.5, 100.0, 101.0]
     strip = build_dot_strip(
@@ -376,8 +378,8 @@ def test_drives_of_several_models_have_no_median() -> None:
 
 
 def test_the_verdict_names_the_worst_misses_first() -> None:
-    """Of many missed claims, the verdict names the three with the smallest margins, whatever the order in the claims
-    file is.
+    """If many claims are missed, the verdict names the three with the smallest margins. The order in the claims file
+    does not matter.
     """
     claims = claims_of((0, 102.0), (0, 110.0), (100, 203.0), (100, 2000.0), (100, 1000.0))
     first, second = (one.file for one in checked_answer(many()[:2], claims).drives)

@@ -1,4 +1,4 @@
-"""The page of a plan shows the result of the estimate, each test, and repeated phases only once."""
+"""The page of a plan shows the result of the estimate and each test. Repeated phases are shown only once."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def test_the_answer_has_time_amount_and_share_of_a_life() -> None:
 
 
 def test_the_gravest_reason_decides() -> None:
-    """The most serious reason decides the verdict on a plan. A refusal precedes all others, a warning or a high cost is
-    a caution, and a block size that was left out is not even a caution.
+    """The most serious reason decides the verdict on a plan. A refusal precedes all other reasons. A warning or a high
+    cost is a caution. A block size that was left out is not a caution.
     """
     estimate = replace(estimate_of("tp"), simulated=False, asks=True)
     confirm = "; nothing is written before you confirm"
@@ -84,8 +84,8 @@ def test_sections_of_other_names_or_amounts_stay_rows_of_their_own() -> None:
 
 
 def test_warm_ups_are_not_counted_as_rounds() -> None:
-    """The plan of a grid counts the cells as rounds, and mentions the warm-ups before them separately, as the log of
-    the run does.
+    """The plan of a grid counts the cells as rounds, and mentions the warm-ups before them separately. The log of the
+    run uses the same counts.
     """
     (phases,) = build_plan_page(estimate_of("interference")).tables
     rows = [row[0].strip() for row in phases.rows]
@@ -94,8 +94,8 @@ def test_warm_ups_are_not_counted_as_rounds() -> None:
 
 
 def test_a_demand_that_no_test_uses_is_not_mentioned() -> None:
-    """The conditions contain the demand of the profile only if a test uses it, because a test of loads at the same time
-    has demands of its own.
+    """The conditions contain the demand of the profile only if a test uses it. A test of loads that run at the same
+    time defines its own demands.
     """
 
     def profile_of(*tests: str) -> str:

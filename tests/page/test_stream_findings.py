@@ -20,7 +20,9 @@ def part(begin_percent: int, end_percent: int) -> ActiveRange:
 
 
 def beside_trimmers(region: ActiveRange | None, *trimmed: ActiveRange | None) -> Workload:
-    """Return a reader of a region together with loads that each trim one of the other regions."""
+    """Return a reader of a region, together with loads that trim. Each of these loads trims one of the other
+    regions.
+    """
     reader = Stream(name="reader", workload=replace(work(100), region=region))
     trims = replace(work(), trims=True)
     trimmers = (Stream(name=f"t{n}", workload=replace(trims, region=each)) for n, each in enumerate(trimmed, start=1))
@@ -41,16 +43,16 @@ def beside_trimmers(region: ActiveRange | None, *trimmed: ActiveRange | None) ->
 def test_the_trimmed_share_of_a_readers_region(
     region: ActiveRange | None, trimmed: tuple[ActiveRange | None, ...], text: str | None
 ) -> None:
-    """The trimmed share of a reader's region counts overlapping trimmers once. A trimmer that does not overlap the
-    region is not mentioned.
+    """The trimmed share of a reader's region counts bytes that several loads trim only once. A load that trims no part
+    of the region is not mentioned.
     """
     found = list(describe_trimmed([beside_trimmers(region, *trimmed)], RANGE_BYTES))
     assert [each.partition(":")[0] for each in found] == ([] if text is None else [text])
 
 
 def test_the_share_of_an_unknown_range_is_not_invented() -> None:
-    """No share is given if the active range is not known, as in an imported run, and the reader or a trimmer uses the
-    whole range.
+    """If the active range is not known, as in an imported run, and the reader or a trimming load uses the whole range,
+    no share is stated.
     """
     assert not list(describe_trimmed([beside_trimmers(None, part(40, 60))], None))
     assert list(describe_trimmed([beside_trimmers(part(0, 50), part(40, 60))], None))

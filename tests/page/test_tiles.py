@@ -1,4 +1,4 @@
-"""The tiles of a run: every report of several tests shows the same six figures, after the findings that need
+"""The tiles of a run. Every report of several tests shows the same six figures, after the findings that need
 attention.
 """
 
@@ -46,8 +46,8 @@ def run_of(*, latency: bool = True, stream: SectionResult | None = None) -> RunR
 
 
 def stream_of(cached_bytes: float, *, throttled: bool = False, at_end: float = 281_000.0) -> SectionResult:
-    """Return a stream of writes that falls from one level to another after ``cached_bytes``, with the rate ``at_end``
-    at the end.
+    """Return a stream of writes whose rate falls from one level to another after ``cached_bytes``. At the end, its rate
+    is ``at_end``.
     """
     rates = [281_000.0] * 9 + [at_end]
     section = made_up_section("Write Saturation", {WRITE: rates}, stream=True, window=False, steady=None)
@@ -118,8 +118,8 @@ def test_a_run_of_one_test_keeps_its_own_figures() -> None:
     ("share", "throttled", "is_named"), [(0.105, False, True), (0.105, True, False), (MOST_CACHED + 0.1, False, False)]
 )
 def test_a_cache_is_named_before_the_tiles(share: float, throttled: bool, is_named: bool) -> None:
-    """A cache is named before the tiles if the rate falls after less than half of the capacity was written, unless the
-    drive was hot at the time.
+    """A cache is named before the tiles if the rate falls after less than half of the capacity was written. This rule
+    does not apply if the drive was hot at that time.
     """
     first, *others = headlines(run_of(stream=stream_of(share * CAPACITY, throttled=throttled)))
     assert (first.label == "Cache, 4 KiB random write") is is_named
@@ -156,8 +156,8 @@ def test_a_throttled_drive_says_so_before_the_tiles() -> None:
 
 
 def test_a_cache_comes_before_throttling() -> None:
-    """The tile about a cache precedes the tile about throttling, because the verdict already states the throttling and
-    only the tile mentions the cache.
+    """The tile about a cache precedes the tile about throttling, because the verdict already mentions the throttling,
+    but only the tile mentions the cache.
     """
     run = run_of(stream=stream_of(0.1 * CAPACITY))
     hot = replace(run.tests[0], telemetry=(DriveTelemetry(drive="a", throttled_s=60.0),))

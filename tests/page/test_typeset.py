@@ -1,4 +1,6 @@
-"""Typography of texts that readers see: a minus sign and raised powers, but never in texts that users copy."""
+"""Typography of texts that readers see. These texts contain minus signs and superscript powers. Texts that users copy
+do not contain them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report as data: every figure, point and bar equals the value in the run file."""
+"""The report as data. Every figure, point and bar equals the value in the run file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ TABLES = {capitalise(quantity.title): quantity for quantity in (IOPS, THROUGHPUT
     ],
 )
 def test_a_line_is_told_in_plain_figures(fit: Fit, text: str) -> None:
-    """A fitted line is described with plain figures, without powers of ten and without two consecutive signs."""
+    """A fitted line is described with plain numbers, without powers of ten and without two consecutive signs."""
     assert describe_fit(fit) == text
 
 
@@ -95,7 +95,7 @@ def rows_in(view: ReportView, key: str) -> list[dict[str, Any]]:
 
 
 def unpack(text: str) -> NDArray[Any]:
-    """Return numbers, unpacked in the same way as in the script of the page."""
+    """Return numbers that are unpacked in the same manner as in the script of the page."""
     head, _, packed = text.rpartition(":")
     plain = zlib.decompress(base64.b64decode(packed))
     kind, *numbers = head.split(",")
@@ -128,7 +128,7 @@ def test_every_cell_of_every_table_is_the_results(view: ReportView, result: RunR
 
 
 def missing_percentiles(result: RunResult) -> int:
-    """Return the number of values in tables of percentiles that are omitted because no cell had enough I/Os."""
+    """Return the number of values that the tables of percentiles omit because no cell had enough I/Os."""
     latency = result.tests[1].sections[0]
     shown = [tail for tail in TAILS if any(cell.value(tail) for cell in latency.cells)]
     return 9 * (4 - len(shown))
@@ -264,8 +264,8 @@ def test_bars_are_as_high_as_their_values(view: ReportView, result: RunResult) -
 
 
 def test_streams_over_time_amount_and_fills(view: ReportView, result: RunResult) -> None:
-    """Each slice of a stream is drawn at its middle in time, at the amount written by its end, and at the corresponding
-    number of drive fills.
+    """Each slice of a stream is drawn at three positions: at the middle of its time, at the amount that was written by
+    its end, and at the corresponding number of drive fills.
     """
     (section,) = result.tests[3].sections
     slices = section.slices
@@ -284,7 +284,7 @@ def test_streams_over_time_amount_and_fills(view: ReportView, result: RunResult)
 
 
 def test_seconds_are_drawn_with_their_extremes(view: ReportView, run_file: Path) -> None:
-    """The chart of a stream over time contains the highest latency of any second."""
+    """The chart of a stream over time contains the highest latency of all seconds."""
     with tkperf.open_run(run_file) as opened:
         saturation = opened.record().tests[3]
         highest = max(seconds.latency_max_us.max() for seconds in opened.seconds(saturation))
@@ -294,8 +294,8 @@ def test_seconds_are_drawn_with_their_extremes(view: ReportView, run_file: Path)
 
 
 def test_a_run_without_seconds_is_reported_all_the_same(run_file: Path, result: RunResult) -> None:
-    """A run without recorded seconds, such as an imported run, has a report with all tables, but without cells to open
-    and without charts of seconds.
+    """A run without recorded seconds, such as an imported run, has a report with all tables. The report has no cells
+    that can be opened and no charts of seconds.
     """
     from tkperf.page.view import build_view
 
@@ -309,7 +309,7 @@ def test_a_run_without_seconds_is_reported_all_the_same(run_file: Path, result: 
 
 
 def test_hard_disks_open_their_areas(tmp_path: Path) -> None:
-    """A cell of a hard disk opens the values of all its areas."""
+    """When a reader opens a cell of a hard disk, it shows the values of all its areas."""
     simulate(tmp_path, run_info(suite="hdd"), suite=HDD_TESTS)
     view = view_of(tmp_path / "run.tkperf")
     assert len(list(view.cells)) == 9 + 2 * 2
@@ -320,7 +320,7 @@ def test_hard_disks_open_their_areas(tmp_path: Path) -> None:
 
 
 def test_the_header_says_which_fact_is_not_known() -> None:
-    """If the capacity of an imported run's device is not known, the header states this."""
+    """If the capacity of the device is not known, as in an imported run, the header states this."""
     run = made_up_run("R", {"iops": [made_up_section("IOPS", {FOUR_KIB_WRITES: (100.0,) * 5})]})
     imported = replace(run, info=replace(run.info, device={"kind": IMPORTED}))
     assert build_view(imported).subtitle == "imported result, capacity not known"
@@ -382,7 +382,7 @@ def describe_view(chart: ChartView) -> str:
 
 
 def brief(row: dict[str, object]) -> str:
-    """Return a point with numbers of six digits, because the last digits differ between machines."""
+    """Return a point whose numbers have six digits. The last digits of exact numbers differ between machines."""
     return " ".join(
         f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}" for name, value in row.items()
     )
@@ -417,8 +417,8 @@ def test_a_stream_without_a_window_counts_each_io_once(view: ReportView, result:
 
 
 def test_a_first_round_that_was_cut_off_is_shown(result: RunResult) -> None:
-    """A first round that was interrupted is shown in a table that states this. No value is called the mean of a
-    window.
+    """A first round that was interrupted is shown in a table that states the interruption. No value is described as the
+    mean of a window.
     """
     test = result.tests[0]
     (section,) = test.sections
@@ -470,8 +470,8 @@ def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
 
 
 def test_sections_have_the_order_of_the_specifications_reports(tmp_path: Path) -> None:
-    """A report of a run with a TKperf profile shows throughput before latency, as TKperf does. Reports with other
-    profiles keep the order of the run.
+    """The report of a run with a TKperf profile shows throughput before latency, as TKperf does. The report of a run
+    with another profile keeps the order of the run.
     """
     result = simulate(tmp_path, run_info(suite="ssd"))
     measured = [test.name for test in result.tests]
@@ -508,8 +508,8 @@ def test_a_long_text_is_cut_between_words(text: str, short: str) -> None:
 
 
 def test_the_opening_says_what_the_test_was_made_to_find(tmp_path: Path) -> None:
-    """The first screen shows what the test was made to find. For offered rates, this is the limit without a backlog,
-    not the first levels, which are easy for any device.
+    """The first screen shows the main result of the test. For offered rates, the main result is the limit without a
+    backlog. The first levels are not shown, because every device reaches them easily.
     """
     result = simulate(tmp_path, run_info(), suite={"demand": SSD_TESTS["demand"]})
     table = next(build_section_tables(result.tests[0], None))
@@ -522,9 +522,9 @@ def test_the_opening_says_what_the_test_was_made_to_find(tmp_path: Path) -> None
     ("test", "part"), [("iops", "IOPS test"), ("writesat", "Write Saturation test, 4 KiB random write")]
 )
 def test_the_first_chart_names_its_test(tmp_path: Path, test: str, part: str) -> None:
-    """The first chart is far from the heading of its test, so the titles of all its views name the test, and also the
-    load if the test has only one. The same chart in the section keeps its title. The saved pictures of both charts have
-    the same name.
+    """The first chart is far from the heading of its test. The titles of all its views therefore name the test and, if
+    the test has only one load, also the load. The same chart in the section keeps its title. The saved pictures of both
+    charts have the same name.
     """
     simulate(tmp_path, run_info(), suite={test: SSD_TESTS[test]})
     view = view_of(tmp_path / "run.tkperf")

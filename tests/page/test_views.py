@@ -1,4 +1,4 @@
-"""Each question is answered with one chart. Figures with the same question are views of this chart."""
+"""Each question is answered by one chart. Figures with the same question are views of this chart."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PROFILES = ("quick", "pts-2.0")
 
 @cache
 def plan_of(test: Test) -> TestPlan:
-    """Return the plan of a test with all sections that the test has in any of these profiles."""
+    """Return the plan of a test. It contains all sections that the test has in any of these profiles."""
     profiles = (load_profile(name) for name in PROFILES)
     names = [
         name
@@ -46,7 +46,7 @@ def plan_of(test: Test) -> TestPlan:
 
 
 def charts_of(figures: tuple[Figure, ...]) -> dict[str, list[Figure]]:
-    """Return the figures for each question, in their order."""
+    """Return the figures for each question, in order."""
     questions: dict[str, list[Figure]] = {}
     for figure in figures:
         if figure.kind not in TABLE_KINDS:
@@ -60,8 +60,8 @@ def name_of(test: Test) -> str:
 
 @pytest.mark.parametrize("test", TESTS, ids=name_of)
 def test_every_chart_of_every_test_answers_a_question(test: Test) -> None:
-    """Every chart of every test has a question. The names of its views are distinct and have as many parts as the chart
-    has switches.
+    """Every chart of every test has a question. The names of its views are distinct. Each name has as many parts as the
+    chart has switches.
     """
     plan = plan_of(test)
     for figures in (plan.figures, *(section.figures for section in plan.sections)):
@@ -125,7 +125,7 @@ def shown(view: ReportView) -> Iterator[tuple[str, ChartView]]:
 
 
 def test_the_plots_of_the_specification_are_printed(view: ReportView) -> None:
-    """The printed report contains each plot that PTS 1.1 requires for TKperf's four tests."""
+    """The printed report contains each plot that PTS 1.1 requires for the four tests of TKperf."""
     printed: dict[str, list[str]] = {}
     for test, chart in shown(view):
         printed.setdefault(test, []).extend(each.key for each in chart.on_paper)
@@ -158,8 +158,8 @@ def test_block_sizes_share_one_table_and_one_convergence_chart(view: ReportView)
 
 
 def test_a_block_size_that_is_not_complete_is_named(run: Path) -> None:
-    """A block size that is not complete is named as such, and the table contains its figures so far. The bars show only
-    complete block sizes.
+    """If a block size is not complete, the table names it as incomplete and contains its figures so far. The bars show
+    only complete block sizes.
     """
     with RunFile(run) as file:
         record = file.record()
@@ -211,8 +211,8 @@ def _view(result: RunResult) -> ReportView:
 
 
 def test_a_fill_of_a_single_second_has_no_chart_of_its_own(tmp_path: Path) -> None:
-    """A fill of a single second has no separate chart, because a single point shows no more than the chart of the whole
-    test.
+    """A fill that lasts a single second has no separate chart. Its single point would add no information to the chart
+    of the whole test.
     """
     simulate(tmp_path, run_info(active_range_length_bytes=64 << 20), suite={"iops": SSD_TESTS["iops"]})
     keys = [each.key for _, chart in shown(view_of(tmp_path / "run.tkperf")) for each in chart.views]
@@ -221,7 +221,7 @@ def test_a_fill_of_a_single_second_has_no_chart_of_its_own(tmp_path: Path) -> No
 
 
 def test_a_plan_without_questions_has_a_chart_for_each_figure(run: Path) -> None:
-    """A plan without questions leads to a separate chart for each figure. An unknown test is shown according to the
+    """If a plan contains no questions, each figure becomes a separate chart. An unknown test is shown according to the
     plan in its file.
     """
     stored = {
@@ -306,8 +306,8 @@ def test_views_whose_names_are_the_same_are_numbered() -> None:
     ],
 )
 def test_a_cell_is_shaded_by_its_value(values: tuple[float | None, ...], shades: tuple[float | None, ...]) -> None:
-    """A cell is shaded according to its value. A cell without a value has no colour, and neither have cells with equal
-    values.
+    """A cell is shaded according to its value. A cell without a value has no colour. If all cells have equal values,
+    they also have no colour.
     """
     assert [list(row) for row in shade([values])] == [pytest.approx(list(shades))]
 

@@ -1,4 +1,6 @@
-"""The rule of consent is the same for every kind of target: tkperf permits only what the user agreed to."""
+"""The rule of consent is the same for every kind of target. tkperf permits only the actions to which the user
+agreed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ DATA = Signature(device="/dev/x", kind="ext4", label=None, member=None)
 
 @dataclass
 class StandIn:
-    """Stands for a device that tkperf holds, without a real device."""
+    """A stand-in for a device that tkperf holds. No real device exists."""
 
     identity: DeviceIdentity
     data: tuple[Signature, ...]
@@ -63,7 +65,9 @@ def file(path: str) -> DeviceIdentity:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of target: the answer that confirms it (None if no confirmation is needed), and its devices."""
+    """A kind of target, with its devices and the answer that confirms it. The answer is None if no confirmation is
+    needed.
+    """
 
     expected: str | None
     identities: tuple[DeviceIdentity, ...] = ()
@@ -90,7 +94,7 @@ HELD: list[StandIn] = []
 def opening(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Callable[[str, bool, Consent], AbstractContextManager[object]]]:
-    """Return a function that opens a target of a kind under a consent, with or without recognised data."""
+    """Return a function that opens a target of a kind with a given consent. The target may contain recognised data."""
     monkeypatch.setattr(permit, "refuse_objections", lambda *_, **__: None)
     HELD.clear()
 
@@ -143,7 +147,7 @@ def mistyped(question: Question) -> str:
 def test_without_consent_nothing_is_permitted(
     opening: Opening, name: str, data: bool, given: Consent, says: str
 ) -> None:
-    """Nothing is permitted without consent, with a wrong answer, or with force alone where data could be lost. The
+    """Without consent, with a wrong answer, or with force alone where data could be lost, no action is permitted. The
     refusal names the expected answer.
     """
     kind = KINDS[name]
@@ -180,7 +184,7 @@ def test_the_right_answer_permits(opening: Opening, name: str, data: bool) -> No
 
 
 def test_an_answer_for_fewer_members_than_there_are(opening: Opening) -> None:
-    """In any kind of set, an answer with fewer members than the set contains is refused."""
+    """For every kind of set, an answer that names fewer members than the set contains is refused."""
     for name in ("MD set", "MegaRAID set"):
         with (
             pytest.raises(RefusedError, match="The expected answer is 'A1,B2'"),
@@ -198,8 +202,8 @@ def test_a_drive_without_a_number_cannot_be_confirmed() -> None:
 
 
 def test_the_path_that_was_given_confirms_where_paths_do(opening: Opening) -> None:
-    """If a target is confirmed by its path, the user may also type the link that was given as DEVICE. A link never
-    replaces a serial number.
+    """If a target is confirmed by its path, the user may also type the link that was given as DEVICE. If a serial
+    number is required, a link is not accepted.
     """
     question = Question(devices=("/tmp/scratch",), ids=("/tmp/scratch",), given_as="./link")
     assert consent.obtain(question, Consent(confirm="./link")) == ("/tmp/scratch",)
@@ -210,7 +214,7 @@ def test_the_path_that_was_given_confirms_where_paths_do(opening: Opening) -> No
 
 def test_the_page_says_what_is_asked(opening: Opening) -> None:
     """Each row of the table in docs/explanation/safety.md names the answer that a kind of target needs, and the checks
-    that force leaves out. The rows agree with the code.
+    that force omits. The rows agree with the code.
     """
     page = (Path(__file__).parents[2] / "docs/explanation/safety.md").read_text(encoding="utf-8")
     section = page.split("## Confirmation")[1].split("\n## ")[0]

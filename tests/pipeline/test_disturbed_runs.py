@@ -1,4 +1,5 @@
-"""Whole runs with disturbances: tkperf records each disturbance, warns about it and shows it, and reports nothing else.
+"""Whole runs with disturbances. tkperf records each disturbance, warns about it and shows it. It reports no disturbance
+that did not occur.
 
 The tests control the drive, its counters, the host and the clock, so that their results do not depend on how busy the
 real host is. ``tests/model/test_disturbance.py`` and ``tests/model/test_host_use.py`` test the detection itself.
@@ -53,7 +54,9 @@ def short_profile() -> Profile:
 
 @dataclass
 class CountedDrive:
-    """A simulated drive with counters. Another process may write to the drive, or tkperf may be stopped."""
+    """A simulated drive with counters. During a run, another process can write to the drive, or tkperf can be
+    stopped.
+    """
 
     clock: Callable[[], float]
     model: Model = field(default_factory=Model)
@@ -67,7 +70,7 @@ class CountedDrive:
 
 
 class CountedEngine(SimulatedEngine):
-    """A simulated drive with counters. Each second of a load is reported when the second ends, as fio does."""
+    """A simulated drive with counters. Like fio, it reports each second of a load when the second ends."""
 
     def __init__(self) -> None:
         super().__init__(STEADY, RANGE_BYTES)
@@ -109,7 +112,7 @@ def is_disturbed(event: StepStarted) -> bool:
 def run(
     folder: Path, act: Callable[[CountedDrive], None] = lambda _: None, host_type: type[BusyHost] | None = None
 ) -> RunRecord:
-    """Run the IOPS test and call ``act`` when the step that is to be disturbed begins."""
+    """Run the IOPS test. When the step that is to be disturbed begins, call ``act``."""
     engine = CountedEngine()
     host = None if host_type is None else host_type(engine.clock, is_disturbed)
 
@@ -135,7 +138,9 @@ def run(
 
 
 def codes(record: RunRecord) -> dict[tuple[int, int], set[str]]:
-    """Return the disturbances of steps by round and position. Only steps of rounds may have disturbances."""
+    """Return the disturbances of steps. The key is the round and the position of the step. Require that only steps of
+    rounds have disturbances.
+    """
     found = {}
     for step in (step for test in record.tests for step in test.steps):
         if step.disturbances:
@@ -164,7 +169,7 @@ def warned(record: RunRecord) -> set[str]:
 
 
 def test_a_run_that_nobody_disturbs_says_nothing(tmp_path: Path) -> None:
-    """In a run without disturbances, all rounds are compared with the counters, and no step has I/O of other
+    """In a run without disturbances, all rounds are compared with the counters, and no step contains I/O of other
     processes.
     """
     record = run(tmp_path)
@@ -194,7 +199,7 @@ def test_a_foreign_writer_is_said_and_marked(tmp_path: Path) -> None:
 
 
 def stop(lasting_s: float) -> Callable[[CountedDrive], None]:
-    """Return a function that stops tkperf from the first second of the step on. fio continues."""
+    """Return a function that stops tkperf during the step, beginning with its first second. fio continues."""
 
     def act(drive: CountedDrive) -> None:
         began_s = drive.clock() + 0.5
@@ -204,8 +209,8 @@ def stop(lasting_s: float) -> Callable[[CountedDrive], None]:
 
 
 def test_a_stopped_tkperf_is_said(tmp_path: Path) -> None:
-    """A pause of tkperf of 2 s within a step is reported as stopped. The seconds that fio therefore reported late cause
-    no other alarm.
+    """A pause of tkperf of 2 s within a step is reported as stopped. The pause delays fio's seconds, but this delay
+    causes no other report.
     """
     record = run(tmp_path, stop(2.0))
     assert codes(record) == {DISTURBED: {"stopped"}}
@@ -214,8 +219,8 @@ def test_a_stopped_tkperf_is_said(tmp_path: Path) -> None:
 
 
 def test_a_tkperf_that_is_stopped_beyond_a_step_leaves_the_device_idle(tmp_path: Path) -> None:
-    """If tkperf is stopped until 3.5 s after the end of a step, the device is idle, and the next step is flagged
-    because it begins late.
+    """If tkperf is stopped until 3.5 s after the end of a step, the device is idle during this time. The next step is
+    flagged because it begins late.
     """
     record = run(tmp_path, stop(8.0))
     assert codes(record) == {DISTURBED: {"stopped"}, (3, 0): {"idle-before"}}
@@ -225,8 +230,8 @@ def test_a_tkperf_that_is_stopped_beyond_a_step_leaves_the_device_idle(tmp_path:
 
 
 def test_cpu_burners_are_said_and_named(tmp_path: Path) -> None:
-    """A program that uses one of two CPUs during one step is named in the report, because fio then waits for a CPU half
-    of the time.
+    """If a program uses one of two CPUs during one step, the report names the program, because fio then waits for a CPU
+    half of the time.
     """
     record = run(tmp_path, host_type=BusyHost)
     assert codes(record) == {DISTURBED: {"host-cpu"}}
@@ -238,8 +243,8 @@ def test_cpu_burners_are_said_and_named(tmp_path: Path) -> None:
 
 
 def test_a_limit_on_the_cpu_time_of_tkperf_is_said(tmp_path: Path) -> None:
-    """A limit on the CPU time of tkperf's cgroup is reported for the step in which no CPU time was left for a quarter
-    of the time.
+    """If a limit on the CPU time of tkperf's cgroup stops it for a quarter of a step, the limit is reported for this
+    step.
     """
     record = run(tmp_path, host_type=LimitedHost)
     assert codes(record) == {DISTURBED: {"host-cpu", "cpu-quota"}}

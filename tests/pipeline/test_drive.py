@@ -1,4 +1,4 @@
-"""Drives and files as the pipeline opens them. The pipeline removes what it created for a run."""
+"""Drives and files as the pipeline opens them. The pipeline removes every file that it created for a run."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_a_scratch_file_goes_where_no_run_begins(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.fio
 def test_a_sparse_file_without_room_is_warned_of(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """tkperf warns about a sparse file if the run would fill the file system on which others write. The warning is
-    printed before the question.
+    """If the run would fill the file system, tkperf warns about a sparse file, because other programs also write to
+    this file system. The warning is printed before the question.
     """
     os.truncate(scratch, 1 << 30)
     assert find_shortage(scratch) is None
@@ -58,7 +58,7 @@ def test_a_sparse_file_without_room_is_warned_of(scratch: Path, monkeypatch: pyt
 
 @pytest.mark.fio
 def test_a_file_that_came_in_the_place_of_the_planned_one_stays(tmp_path: Path) -> None:
-    """A file that somebody created under the planned name after the plan was made is not overwritten."""
+    """If another user created a file under the planned name after the plan was made, this file is not overwritten."""
     plan = tkperf.make_plan("ssd", tmp_path / "s", size="64MiB", profile="quick", tests=["lat"])
     (tmp_path / "s").write_text("precious")
     with pytest.raises(DeviceError, match="already exists"):
@@ -68,8 +68,8 @@ def test_a_file_that_came_in_the_place_of_the_planned_one_stays(tmp_path: Path) 
 
 @pytest.mark.fio
 def test_another_file_than_the_one_planned_is_not_erased(scratch: Path, tmp_path: Path) -> None:
-    """A file that replaced the planned file is not erased, even if it has the same name and size and was confirmed by
-    this name.
+    """If another file replaced the planned file, it is not erased, even if it has the same name and size and was
+    confirmed by this name.
     """
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     scratch.rename(tmp_path / "before")
@@ -81,8 +81,8 @@ def test_another_file_than_the_one_planned_is_not_erased(scratch: Path, tmp_path
 
 @pytest.mark.fio
 def test_a_file_that_somebody_took_since_the_plan_is_not_erased(scratch: Path) -> None:
-    """When tkperf opens a file for a run, it checks the file again, so that a file that came into use after the plan is
-    not erased.
+    """When tkperf opens a file for a run, it checks the file again. A file that another program began to use after the
+    plan was made is therefore not erased.
     """
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     link = scratch.with_name("link")
@@ -93,7 +93,7 @@ def test_a_file_that_somebody_took_since_the_plan_is_not_erased(scratch: Path) -
 
 
 def test_a_purge_that_overwrites_does_not_make_it_as_new(scratch: Path) -> None:
-    """A file counts as new after its purge, because the purge punches holes instead of overwriting the file."""
+    """After its purge, a file counts as new, because the purge punches holes and does not overwrite the file."""
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["writesat"])
     assert plan.dut.overwritten_by is None
     assert [warning for warning in plan.warnings if warning.code == "not-as-new"] == []
@@ -101,8 +101,8 @@ def test_a_purge_that_overwrites_does_not_make_it_as_new(scratch: Path) -> None:
 
 @pytest.mark.root
 def test_zeroes_written_are_said_to_be(loop_device: object) -> None:
-    """A purge that writes zeroes causes a warning for write saturation, because that test begins in this state. The
-    other tests fill the device first.
+    """If a purge writes zeros, tkperf prints a warning for write saturation, because that test begins in this state.
+    The other tests fill the device first.
     """
     device = loop_device()  # type: ignore[operator]
     plan = tkperf.make_plan("ssd", device, profile="quick", purge_method="write-zeroes")
@@ -132,7 +132,7 @@ def test_a_scratch_file_is_confirmed_by_its_path_or_not_at_all(
 def test_a_scratch_file_with_anothers_confirmation_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confirm: str
 ) -> None:
-    """An answer that belongs to another target does not confirm a scratch file, and the new scratch file is removed."""
+    """An answer that belongs to another target does not confirm a scratch file. A new scratch file is then removed."""
     monkeypatch.chdir(tmp_path)
     plan = tkperf.make_plan("ssd", "./x", size="64MiB", profile="quick", tests=["lat"])
     opening = plan.dut.open(plan.fitted, Consent(confirm=confirm))

@@ -1,4 +1,4 @@
-"""The main job with real fio: tkperf does what the user requested, and shows what fio measured."""
+"""The main task with real fio. tkperf does the work that the user requested, and shows the values that fio measured."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from tkperf.runner.runner import RunParts, execute_run
 
 pytestmark = pytest.mark.fio
 PROFILE = Path(__file__).parents[1] / "short.toml"
-# Number of rounds in the window, which contains all rounds of the profile.
+# The number of rounds in the window. The window contains all rounds of the profile.
 ROUNDS = 2
-# The size is not a multiple of the fill's block size, so that the fill must also write the remainder.
+# The size is not a multiple of the block size of the fill, so the fill must also write the remainder.
 SIZE_BYTES = (96 << 20) + 36 * 1024
 
 
-# This variable marks the programs that these tests start among all programs of the host.
+# This variable identifies the programs that these tests start among all programs of the host.
 MARK, MARK_VALUE = "TKPERF_TESTED_BY", secrets.token_hex(8)
 
 
@@ -64,7 +64,7 @@ def start_tkperf(*argv: str | Path) -> subprocess.Popen[str]:
 
 
 def what_goes_on() -> list[str]:
-    """Return the names of the programs that these tests started through tkperf and that still run."""
+    """Return the names of the programs that these tests started through tkperf and that are still running."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -116,8 +116,8 @@ def sections(results: dict[str, object]) -> dict[str, dict[str, object]]:
 
 
 def test_the_suite_runs_in_tkperfs_order_and_completes(finished: Path) -> None:
-    """The suite runs iops, lat, tp and writesat completely and in this order. The run has the notice about a file
-    target.
+    """The suite runs iops, lat, tp and writesat completely and in this order. The run has a notice that its target is a
+    file.
     """
     record = read_run(finished)
     assert record.status is RunStatus.COMPLETE
@@ -130,7 +130,7 @@ def test_the_suite_runs_in_tkperfs_order_and_completes(finished: Path) -> None:
 
 
 def test_the_host_is_watched_and_a_file_has_no_counters_to_compare(finished: Path) -> None:
-    """Each step records the load of the host. The I/O of other processes on a file is not known and is never recorded
+    """Each step records the load of the host. The I/O of other processes on a file is not known, and is never recorded
     as 0.
     """
     record = read_run(finished)
@@ -141,7 +141,7 @@ def test_the_host_is_watched_and_a_file_has_no_counters_to_compare(finished: Pat
 
 
 def test_the_clock_that_fio_was_given_is_recorded(finished: Path) -> None:
-    """Every job file names the clock that the run file records. On a busy host, another run may have another clock."""
+    """Every job file names the clock that the run file records. On a busy host, another run may use another clock."""
     record = read_run(finished)
     jobs = [step.job_file for test in record.tests for step in test.steps]
     assert jobs
@@ -150,8 +150,8 @@ def test_the_clock_that_fio_was_given_is_recorded(finished: Path) -> None:
 
 
 def test_every_test_is_purged_and_filled_exactly_twice(finished: Path) -> None:
-    """Every test is purged first and then filled twice: workload-independent preconditioning writes 2 x the active
-    range with two jobs, including the remainder.
+    """Every test is purged first and then filled twice. Workload-independent preconditioning writes the active range
+    twice with two jobs, including the remainder.
     """
     record = read_run(finished)
     length = record.info.active_range_length_bytes
@@ -175,7 +175,7 @@ def test_steps_run_in_the_order_of_the_specification(finished: Path) -> None:
 
 
 def test_mixes_and_block_sizes_are_what_was_asked(finished: Path) -> None:
-    """Each I/O transfers a whole block. A mix of 65/35 has about 65 % reads, and a step without a mix has only one
+    """Each I/O transfers a whole block. A mix of 65/35 contains about 65 % reads. A step without a mix has only one
     direction.
     """
     for test in read_run(finished).tests:
@@ -183,7 +183,7 @@ def test_mixes_and_block_sizes_are_what_was_asked(finished: Path) -> None:
             seen, workload = step.measurement, step.workload
             if step.kind is StepKind.FILL:
                 continue
-            # The byte count of a running stream may lag behind the I/O count: see RUNNING_TRAIL_S.
+            # The byte count of a running stream may lag behind its I/O count (see RUNNING_TRAIL_S).
             whole = seen.ios * workload.block_size_bytes
             trailing = 0.5 if step.kind is StepKind.CONTINUOUS else 0
             assert seen.bytes == pytest.approx(whole, rel=trailing)
@@ -207,7 +207,8 @@ def test_seconds_add_up_to_their_step(finished: Path) -> None:
                 seen = step.measurement
                 if step.kind is StepKind.FILL:
                     continue
-                # The last reports of fio may be closer together than the shortest sample, by at most 50 ms.
+                # The interval between the last reports of fio can be shorter than the shortest sample, by at most 50
+                # ms.
                 covered_s = sum(sample.duration_s for sample in samples)
                 assert covered_s == pytest.approx(seen.duration_s, abs=0.051)
                 assert sum(sample.both.ios for sample in samples) <= seen.ios
@@ -258,7 +259,7 @@ def test_results_are_means_of_the_window(finished: Path, results: dict[str, obje
 
 
 class Tables(HTMLParser):
-    """All tables of a page, as a mapping from captions to rows of cell texts."""
+    """All tables of a page, as a mapping from captions to rows. Each row contains the texts of its cells."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -304,7 +305,7 @@ def test_every_number_in_the_html_is_that_of_the_run_file(page: str, results: di
     compared = 0
     for (section, caption), value in expected.items():
         ((title, rows),) = [table for table in parser.tables.items() if table[0].startswith(caption)]
-        # A table of latencies uses the unit that suits its values.
+        # A table of latencies uses a unit that suits its values.
         parts = {"(µs)": 1.0, "(ms)": 1e3, "(s)": 1e6}
         per_unit = next((part for unit, part in parts.items() if unit in title), 1.0)
         mixes = [int(head.split("/")[0]) for head in rows[0][1:]]
@@ -393,7 +394,7 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(tmp_path: Path, how: s
         ended += json.loads(line)["event"] == "StepEnded"
         if ended == 4:
             break
-    assert "fio" in what_goes_on()  # otherwise the end of fio would prove nothing
+    assert "fio" in what_goes_on()  # without this check, the end of fio would prove nothing
     os.kill(process.pid, how)
     _, err = process.communicate(timeout=60)
     if how is not signal.SIGKILL:
@@ -412,8 +413,8 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(tmp_path: Path, how: s
 
 
 def test_what_others_run_is_none_of_ours() -> None:
-    """Programs that these tests did not start are not counted, even if their command lines look like those of tkperf
-    and fio.
+    """Programs that these tests did not start are not counted, even if their command lines resemble those of tkperf and
+    fio.
     """
     words = ["sh", "-c", "read line", "exec_prerun", "job.fio"]
     started = [
@@ -432,7 +433,7 @@ def test_what_others_run_is_none_of_ours() -> None:
 
 
 def test_fio_holds_the_lock_as_long_as_it_runs(tmp_path: Path) -> None:
-    """fio keeps the device locked as long as it writes, even after tkperf was killed."""
+    """fio keeps the device locked until it stops writing, even after tkperf was killed."""
     process = start_tkperf(
         "ssd",
         "cut",
@@ -460,7 +461,7 @@ def test_fio_holds_the_lock_as_long_as_it_runs(tmp_path: Path) -> None:
 
 
 def fios_holding(inode: int, parent: int) -> list[str]:
-    """Return the fio processes of a tkperf process that hold a file open with a locked descriptor."""
+    """Return the fio processes of a tkperf process that hold a file open through a locked descriptor."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -480,7 +481,9 @@ def is_fio_of(folder: Path, parent: int) -> bool:
 
 
 def test_a_device_that_shrinks_under_the_run_ends_it(tmp_path: Path) -> None:
-    """If the device shrinks during a run, the run ends with an error. The steps that were finished before are kept."""
+    """If the device shrinks during a run, the run ends with an error. The steps that were already completed are
+    kept.
+    """
     scratch = tmp_path / "scratch"
     process = start_tkperf(
         "ssd", "gone", scratch, "--size", "64MiB", "--profile", PROFILE, "--output", tmp_path, "--progress", "json"
@@ -500,8 +503,8 @@ def test_a_device_that_shrinks_under_the_run_ends_it(tmp_path: Path) -> None:
 
 @pytest.mark.root
 def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> None:
-    """The kernel's counters of a loop device agree with the run file: the fill writes twice the range, and each step
-    transfers the recorded bytes.
+    """The kernel's counters of a loop device agree with the run file. The fill writes the range twice, and each step
+    transfers the recorded number of bytes.
     """
     device = loop_device(size=SIZE_BYTES)
     stat = Path("/sys/block", device.name, "stat")
@@ -547,8 +550,8 @@ def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> Non
 
 @pytest.mark.root
 def test_members_are_filled_each_by_its_own_amount(loop_device: Callable[..., Path]) -> None:
-    """If two devices are preconditioned at the same time, each is written with twice its own capacity, according to the
-    kernel's counters.
+    """If two devices are preconditioned at the same time, each of them is written with twice its own capacity. The
+    kernel's counters confirm this.
     """
     devices = [loop_device(size=SIZE_BYTES) for _ in range(2)]
 

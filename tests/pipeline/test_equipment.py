@@ -1,4 +1,4 @@
-"""A run discloses its engine, its counters and its flushes wherever they differ from what a user expects."""
+"""A run discloses its engine, its counters and its flushes if they differ from those that a user expects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tkperf.pipeline.run_disclosure import RunTitle, build_run_info
 
 
 def test_another_io_engine_than_the_first_choice_is_a_warning() -> None:
-    """An I/O engine other than the first choice causes a warning with the engine and the reason, because results of
+    """An I/O engine that is not the first choice causes a warning with the engine and the reason, because results of
     libaio and io_uring differ.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=["lat"])
@@ -29,8 +29,8 @@ def test_another_io_engine_than_the_first_choice_is_a_warning() -> None:
 
 
 def test_one_thread_looks_at_the_counters_of_a_device(scratch: Path) -> None:
-    """Only one thread reads the counters of a device, because each reading takes CPU time from the load. Further
-    devices are read only if a set has several devices.
+    """A single thread reads the counters of the devices, because each reading takes CPU time from the load. More than
+    one device is read only if the target is a set of several devices.
     """
     plan = tkperf.make_plan("ssd", str(scratch), profile="quick", tests=["lat"])
     with plan.dut.open(plan.fitted, Consent(confirm=str(scratch))) as equipment:
@@ -69,7 +69,7 @@ rounds = 1
 def test_a_run_discloses_that_no_flushes_are_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scratch: Path, cache: str, flushes: bool, said: bool
 ) -> None:
-    """If a load flushes and the write cache is in write-through mode, the run discloses that the kernel sends no
+    """If a load issues flushes and the write cache is in write-through mode, the run discloses that the kernel sends no
     flushes.
     """
     own = tmp_path / "own.toml"

@@ -1,5 +1,5 @@
-"""Estimates of a run: tkperf adds up the phases of the run at given rates. An estimate is never more certain than these
-rates.
+"""Estimates of a run. tkperf adds the durations of all phases at given rates. An estimate is never more certain than
+these rates.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tkperf.model.errors import EngineError, UsageError
 from tkperf.pipeline.estimate_run import ASSUMED, estimate_run, parse_rate, parse_rating, probe_rates, read_rates
 from tkperf.pipeline.run_plan import RunPlan
 
-CAPACITY_BYTES = 240_057_409_536  # capacity of sim:sata-ssd
+CAPACITY_BYTES = 240_057_409_536  # the capacity of sim:sata-ssd
 
 
 def plan_of(*tests: str, profile: str = "pts-e-1.1") -> RunPlan:
@@ -23,8 +23,8 @@ def plan_of(*tests: str, profile: str = "pts-e-1.1") -> RunPlan:
 
 
 def test_fills_take_the_time_that_the_rate_says() -> None:
-    """A fill lasts as long as two passes over the drive take at the given rate. Only the bytes of these two passes are
-    certain to be written.
+    """The duration of a fill is the time that two passes over the drive take at the given rate. Only the bytes of these
+    two passes are certain to be written.
     """
     estimate = estimate_run(plan_of("iops"), parse_rate("1GB/s"))
     purge, fill, rounds = estimate.stages
@@ -40,22 +40,22 @@ def test_fills_take_the_time_that_the_rate_says() -> None:
 
 
 def test_a_stream_writes_no_more_than_the_amount_that_ends_it() -> None:
-    """A stream writes at most four drive fills plus the slice in which this amount is reached. It may last its maximum
-    of 24 hours.
+    """A stream writes at most four drive fills, plus the slice in which this amount is reached. Its maximum duration is
+    24 hours.
     """
     _, stream = estimate_run(plan_of("writesat"), parse_rate("500MB/s")).stages
     slice_bytes = 60 * 500e6
     assert 4 * CAPACITY_BYTES <= stream.most_bytes < 4 * CAPACITY_BYTES + slice_bytes
     assert stream.shortest_s == 33 * 60
     assert stream.longest_s == 24 * 3600
-    # At 5 MB/s, steady state is reached before the amount: after at least 121 minutes.
+    # At 5 MB/s, the stream becomes steady before it has written this amount, but not before minute 121.
     _, slow = estimate_run(plan_of("writesat"), parse_rate("5MB/s")).stages
     assert slow.shortest_s == 121 * 60
     assert slow.most_bytes == pytest.approx(24 * 3600 * 5e6)
 
 
 def test_an_earlier_run_of_the_model_tells_each_workloads_rate(tmp_path: Path) -> None:
-    """An earlier run supplies the rate of each workload. If its write saturation ended because of the written amount,
+    """An earlier run provides the rate of each workload. If its write saturation ended because of the written amount,
     the estimate ends at the same time.
     """
     plan = plan_of("writesat")
@@ -68,7 +68,7 @@ def test_an_earlier_run_of_the_model_tells_each_workloads_rate(tmp_path: Path) -
     assert estimate.shortest_s == estimate.longest_s == pytest.approx(took_s)
     assert estimate.most_bytes == pytest.approx(before.tests[0].written_bytes or 0, rel=0.03)
     assert estimate.least_bytes == estimate.most_bytes
-    # The rate of a test that the earlier run does not contain is only a bound.
+    # If the earlier run does not contain a test, the rate of this test is only a bound.
     assert estimate_run(plan_of("tp"), rates).stages[2].least_bytes == 0
     other = tkperf.make_plan("ssd", "sim:nvme-4kn", tests=["writesat"])
     with pytest.raises(UsageError, match="this run measured simulated sata-ssd, but the device is simulated"):
@@ -124,8 +124,8 @@ def test_what_is_not_there_yet_is_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.fio
 def test_the_probe_reads_and_changes_nothing(tmp_path: Path) -> None:
-    """The probe measures the rate of a file by reading it. It also works without write permission and changes
-    nothing.
+    """The rate of a file is measured by reading it. This measurement also works without write permission, and it
+    changes no data.
     """
     path = tmp_path / "scratch.img"
     path.write_bytes(bytes(range(256)) * 32_768)
@@ -139,8 +139,8 @@ def test_the_probe_reads_and_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_bursts_and_pauses_are_one_row() -> None:
-    """The bursts and pauses of a host idle recovery section are one row of the estimate with their number. The duration
-    of the row includes both.
+    """The bursts and pauses of a host idle recovery section form one row of the estimate. The row contains their
+    number, and its duration includes both.
     """
     stages = estimate_run(plan_of("hir", profile="quick"), parse_rate("500MB/s")).stages
     assert [stage.section for stage in stages] == [

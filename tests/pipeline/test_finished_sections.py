@@ -1,4 +1,6 @@
-"""Tests with several sections that were interrupted: each section that had ended is the same as in a complete run."""
+"""Interrupted tests with several sections. Each section that had ended before the interruption is the same as in a
+complete run.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ def only_test(result: RunResult) -> TestResult:
 
 
 def as_if_ended(section: SectionResult, status: str = "interrupted") -> SectionResult:
-    """Return the section without the remark that its test did not end. The remark must be present."""
+    """Return the section without the remark that its test did not end. Require that the remark is present."""
     mark = f"; test {status}, this section is complete"
     assert section.ended_because.endswith(mark)
     return replace(section, ended_because=section.ended_because.removesuffix(mark))
@@ -79,8 +81,8 @@ def test_what_had_ended_is_as_in_the_whole_run(suite: str, drive: str, test: str
     assert describe_progress(only_test(whole)) is None
     names = [section.name for section in sections]
 
-    # Several sections may end together, such as the grid and the writes before the rounds of the grid. The order is
-    # that of the test.
+    # Several sections may end at the same time, such as the grid and the writes before the rounds of the grid. Their
+    # order is the order in the test.
     ended = sorted((tmp_path / "cuts").glob("*-SectionEnded.tkperf"))
     assert len(ended) == len(sections)
     for count, moment in enumerate(ended[:-1], start=1):
@@ -107,7 +109,7 @@ def test_what_had_ended_is_as_in_the_whole_run(suite: str, drive: str, test: str
 
 @every_test
 def test_a_failure_leaves_what_had_ended(suite: str, drive: str, test: str, tmp_path: Path) -> None:
-    """A section that ended before an error of the engine keeps its results, as after a kill."""
+    """A section that ended before an error of the engine keeps its results, as it does after a kill."""
     told: list[str] = []
 
     def fail(event: Event) -> None:
@@ -147,15 +149,15 @@ def cut_off(tmp_path_factory: pytest.TempPathFactory) -> list[RunResult]:
 
 
 def in_section(results: list[RunResult], name: str) -> Iterator[SectionResult]:
-    """Yield the section for each result in which it had begun but not ended, from its first step to its last."""
+    """Yield the named section of each result if the section has begun but not ended."""
     for result in results:
         for test in result.tests:
             yield from (each for each in test.sections if each.name == name and not each.complete)
 
 
 def test_levels_of_a_demand_that_was_cut_off_are_shown(cut_off: list[RunResult]) -> None:
-    """Levels of a demand that was interrupted are shown but not judged. A level is complete if a warm-up or another
-    level follows it.
+    """If the levels of a demand were interrupted, they are shown but not judged. A level is complete if a warm-up or
+    another level follows it.
     """
     sections = list(in_section(cut_off, "Demand 100/0"))
     levels = [len(section.cells) for section in sections]
@@ -179,8 +181,8 @@ SO_FAR = "the section did not end: figures so far"
 
 
 def test_a_claim_on_what_did_not_end_cannot_be_told(cut_off: list[RunResult]) -> None:
-    """A claim on a section that did not end cannot be judged, whether the claim concerns an absence or a mean. A claim
-    on a section that ended is judged.
+    """A claim about a section that did not end cannot be judged. This rule applies to claims about an absence and to
+    claims about a mean. A claim about a section that ended is judged.
     """
     first, second, third = "AG1 SEQ 1024k", "AG2 RND 8k", "AG3 SEQ 1024k"
     in_third = [each for each in cut_off if any(in_section([each], third))]
@@ -211,7 +213,7 @@ def test_a_claim_on_what_did_not_end_cannot_be_told(cut_off: list[RunResult]) ->
 
 
 def test_what_cannot_change_any_more_is_judged(cut_off: list[RunResult]) -> None:
-    """A claim on a recovery is judged as soon as no later slice could change the result. Until then, the claim cannot
+    """A claim about a recovery is judged as soon as no later slice can change the result. Until then, the claim cannot
     be judged.
     """
     third = "AG3 SEQ 1024k"

@@ -1,4 +1,4 @@
-"""The requirements of a test on a device follow from the phases of this test alone."""
+"""The requirements of a test on a device depend only on the phases of this test."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def fitted(*, profile: str = "pts-e-1.1", suite: str = "ssd", sector: int = 512,
 
 def test_a_hard_disk_run_speaks_of_its_own_block_sizes_only() -> None:
     """A run of hard disk tests mentions only the block sizes of these tests. SSD tests with the same names use blocks
-    of 0.5 KiB, which hard disk tests never measure.
+    of 0.5 KiB, but hard disk tests never measure such blocks.
     """
     assert fitted(profile="quick", suite="hdd", sector=4096).warnings == ()
     left_out = fitted(profile="quick", sector=4096).warnings
@@ -42,7 +42,7 @@ def test_a_hard_disk_run_speaks_of_its_own_block_sizes_only() -> None:
 
 
 def test_latency_needs_no_room_for_blocks_that_it_never_issues() -> None:
-    """The latency test needs space for its own blocks only: 32 threads fill the range, and one thread measures blocks
+    """The latency test needs space only for its own blocks: 32 threads fill the range, and one thread measures blocks
     of 8 KiB. Blocks of 1 MiB belong to another test.
     """
     run = fitted(tests=("lat",), jobs=32, active_range="16MiB")
@@ -52,8 +52,8 @@ def test_latency_needs_no_room_for_blocks_that_it_never_issues() -> None:
 
 
 def test_throughput_does_not_care_for_what_another_test_tracks() -> None:
-    """The throughput test runs with sectors of 16 KiB, because these fit all its blocks. The tracked block sizes of the
-    IOPS test do not matter.
+    """The throughput test runs with sectors of 16 KiB, because all its block sizes are multiples of this size. The
+    block sizes that the IOPS test tracks do not matter.
     """
     assert fitted(tests=("tp",), sector=16 * KIB).warnings == ()
     with pytest.raises(
@@ -64,7 +64,7 @@ def test_throughput_does_not_care_for_what_another_test_tracks() -> None:
 
 
 def test_areas_begin_at_whole_sectors() -> None:
-    """The areas of a disk begin at whole sectors. A profile of the user that requests a finer alignment is refused."""
+    """The areas of a disk begin at whole sectors. A user's profile that requests a finer alignment is refused."""
     profile = load_profile("quick")
     table = msgspec.structs.replace(profile.table(HardDiskTable), area_alignment_kib=0.5, areas=7)
     identity = DeviceIdentity(path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=4096)
@@ -101,7 +101,7 @@ def test_areas_begin_at_whole_sectors() -> None:
     ],
 )
 def test_what_no_device_could_do_is_refused_before_one_is_looked_at(wishes: dict[str, object], says: str) -> None:
-    """A request that no device could fulfil is refused immediately, before tkperf looks at a device."""
+    """A request that no device could fulfil is refused immediately, before tkperf accesses a device."""
     with pytest.raises(UsageError) as raised:
         RunRequest(**{"suite": "ssd", "device": "/dev/x", **wishes})  # type: ignore[arg-type]
     assert says in str(raised.value)
@@ -139,8 +139,8 @@ def test_each_number_that_options_change_is_named(wishes: dict[str, Any], found:
 
 
 def test_a_request_is_filled_alike_from_the_command_line_a_file_and_python() -> None:
-    """Each field of a request except the suite is an argument or option with the same name in a command that runs
-    tests. The same request can be made from the command line, a file and Python.
+    """Each field of a request except the suite has the same name as an argument or option of a command that runs tests.
+    The same request can therefore be made from the command line, a file and Python.
     """
     params = {param.name for command in (ssd, hdd, raid) for param in command.params}
     assert set(RunRequest.__struct_fields__) - {"suite"} <= params
@@ -160,8 +160,8 @@ NEEDS = (
 
 
 def test_segments_are_refused_with_the_reason_and_the_way_out(tmp_path: Path) -> None:
-    """Segments are refused, with a reason, for every target that cannot be divided into segments with device-mapper.
-    One piece of the same size is possible and counts as altered.
+    """If a target cannot be divided into segments with device-mapper, segments are refused with a reason. A single
+    piece of the same size is possible and counts as altered.
     """
     file = tmp_path / "file"
     file.write_bytes(bytes(1 << 20))
@@ -190,8 +190,8 @@ def test_segments_are_refused_with_the_reason_and_the_way_out(tmp_path: Path) ->
     ],
 )
 def test_a_model_of_the_other_kind_of_drive_has_a_warning(suite: str, device: str, text: str) -> None:
-    """Every result of a hard disk model in an SSD suite, or of an SSD model in a hard disk suite, has a warning about
-    this.
+    """If a hard disk model is measured in an SSD suite, or an SSD model in a hard disk suite, every result has a
+    warning about this.
     """
     warnings = SimulatedDriveUnderTest(RunRequest(suite=suite, device=device)).warnings
     assert [one.text[: len(text)] for one in warnings] == ([text] if text else [])
@@ -231,7 +231,7 @@ def test_segments_are_one_piece_to_a_simulated_flash_drive() -> None:
     ],
 )
 def test_segments_that_no_test_could_keep_to_are_refused(changes: dict[str, Any], says: str) -> None:
-    """Segments are refused if an I/O would cross their border, or if they are not filled."""
+    """Segments are refused if an I/O would cross their boundary, or if they are not filled."""
     profile = load_profile("pts-c-1.2")
     table = msgspec.structs.replace(profile.active_range, **changes)
     if "segments" in changes:
@@ -275,13 +275,13 @@ def fit_to_gib(profile: Profile, **wishes: object) -> FittedProfile:
 
 @pytest.mark.parametrize("wanted", ["1GiB", "512MiB", "100%"])
 def test_a_range_that_was_asked_for_is_measured(wanted: str) -> None:
-    """An active range that the user requested is measured, up to the size of the whole device."""
+    """If the user requested an active range, this range is measured. It can be as large as the whole device."""
     assert fitted(tests=("lat",), active_range=wanted).active_range.length_bytes <= GIB
 
 
 def test_more_than_the_device_is_not_cut_without_a_word() -> None:
-    """An active range that the user requested is refused if it exceeds the device. A range of the profile is reduced to
-    the size of a smaller device.
+    """If the user requested an active range that exceeds the device, it is refused. If a profile requests such a range,
+    it is reduced to the size of the device.
     """
     assert fitted(profile="quick").active_range.length_bytes == GIB
     with pytest.raises(UsageError, match=r"--active-range 2GiB is more than the 1.1 GB of /dev/x"):

@@ -1,4 +1,6 @@
-"""User-defined tests from the command line: with real fio, in every output, and with every possible mistake."""
+"""User-defined tests from the command line. They run with real fio and appear in every output, and every possible
+mistake in them is reported.
+"""
 
 from __future__ import annotations
 
@@ -68,8 +70,8 @@ def call(*argv: str | Path) -> Result:
 
 @pytest.mark.fio
 def test_fio_does_what_the_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """fio's jobs contain the phases, regions, mixes and loops of the workload file in order. The run reports an offered
-    rate that the device did not reach.
+    """fio's jobs contain the phases, regions, mixes and loops of the workload file in order. If the device did not
+    reach an offered rate, the run reports this.
     """
     monkeypatch.chdir(tmp_path)
     Path("small.toml").write_text(SMALL)
@@ -147,8 +149,8 @@ rounds = 2
 
 
 def test_sections_that_prepare_are_no_headline(tmp_path: Path) -> None:
-    """A section that only prepares the drive is neither a headline nor a finding, in a run or in a comparison, even if
-    it is much faster. Its figures are still shown.
+    """A section that only prepares the drive is neither a headline nor a finding, even if it is much faster. The rule
+    applies to a run and to a comparison. The figures of the section are still shown.
     """
     file = tmp_path / "own.toml"
     file.write_text(PRECONDITIONED)
@@ -245,8 +247,8 @@ def test_claims_and_baselines_hold_for_it(two_runs: Path, tmp_path: Path) -> Non
     ],
 )
 def test_a_mistake_leaves_nothing_behind(tmp_path: Path, suite: str, content: str | None, found: str) -> None:
-    """A mistake in a workload file ends tkperf with exit code 2 and leaves no scratch file, no folder and no run
-    file.
+    """If a workload file contains a mistake, tkperf ends with exit code 2 and leaves no scratch file, no folder and no
+    run file.
     """
     file = tmp_path / "own.toml"
     if content is not None:
@@ -273,7 +275,7 @@ def test_a_mistake_leaves_nothing_behind(tmp_path: Path, suite: str, content: st
 
 
 def test_a_name_that_is_neither_test_nor_file_is_a_typo() -> None:
-    """A test name that is neither a test nor a file is refused, and the message proposes the closest test."""
+    """If the name of a test is neither a test nor a file, it is refused, and the message proposes the closest test."""
     done = call("ssd", "n", "sim:sata-ssd", "--test", "ipos")
     assert "did you mean iops?" in str(done.exception)
 
@@ -300,8 +302,8 @@ def test_the_course_stands_before_the_question(tmp_path: Path) -> None:
 
 
 def test_every_key_of_a_file_is_listed() -> None:
-    """The command ``tkperf workload keys`` lists every key of a workload file, because an installed tkperf has no docs
-    folder.
+    """The command ``tkperf workload keys`` lists every key of a workload file. A reference in the docs folder would not
+    be enough, because an installed tkperf has no docs folder.
     """
     listed = CliRunner().invoke(cli, ["workload", "keys"]).output
     for table in TABLES_BY_PLACE.values():
@@ -371,7 +373,9 @@ rounds = 1
 
 
 def test_what_was_written_before_a_purge_preconditions_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A section counts as filled by the last load after its last purge. Loads before this purge do not count."""
+    """A section counts as filled by the last load that ran after its last purge. Loads before this purge do not
+    count.
+    """
     monkeypatch.chdir(tmp_path)
     Path("order.toml").write_text(ORDER)
     assert call("ssd", "run", "sim:sata-ssd", "--test", "./order.toml").exit_code == 0
@@ -386,8 +390,8 @@ def test_what_was_written_before_a_purge_preconditions_nothing(tmp_path: Path, m
 
 
 def test_a_pause_after_a_purge_leaves_it_as_purged(tmp_path: Path) -> None:
-    """A pause after a purge leaves the drive in the state after the purge. The description of a fill contains its
-    compressible share.
+    """A pause after a purge does not change the state of the drive, which is still purged. The description of a fill
+    contains its compressible share.
     """
     file = tmp_path / "order.toml"
     file.write_text(ORDER)

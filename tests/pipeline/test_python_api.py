@@ -33,8 +33,8 @@ def test_load_is_the_analysis(tmp_path: Path) -> None:
 
 
 def test_facts_of_the_operator_are_part_of_a_request(tmp_path: Path) -> None:
-    """The facts that an operator states are part of a request, under the names that reports use. Wrong facts are
-    refused in the same way as on the command line.
+    """The facts that an operator provides are part of a request, under the names that reports use. Wrong facts are
+    refused in the same manner as on the command line.
     """
     facts = {"nand type": " 3D\nTLC"}
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("tp",), facts=facts)
@@ -73,7 +73,9 @@ def run_examples(blocks: list[str]) -> dict[str, object]:
 
 
 def test_the_documented_examples_of_reading_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every documented example about reading runs on a run with the documented name, one block after the other."""
+    """Every documented example about reading is executed on a run with the documented name. The code blocks are
+    executed in order.
+    """
     simulate(tmp_path, run_info())
     (tmp_path / "run.tkperf").rename(tmp_path / "D3-S4510.tkperf")
     monkeypatch.chdir(tmp_path)
@@ -86,11 +88,11 @@ def test_the_documented_examples_of_reading_run(tmp_path: Path, monkeypatch: pyt
 def test_the_documented_examples_of_measuring_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The documented examples about measuring run: fio measures a scratch file, a model is rehearsed, and an impossible
-    set causes the documented error.
+    """The documented examples about measuring can be executed: fio measures a scratch file, a model is rehearsed, and
+    an impossible set causes the documented error.
     """
     monkeypatch.chdir(tmp_path)
-    # Two rounds of the quick profile show as much as its six rounds.
+    # For this test, two rounds of the quick profile are as good as all six.
     monkeypatch.setattr("tkperf.pipeline.fitted_profile.load_profile", load_short_profile)
     blocks = examples("Measuring")
     assert len(blocks) == 4
@@ -109,7 +111,7 @@ def test_the_documented_examples_of_measuring_run(
 
 
 def test_a_plan_changes_nothing(tmp_path: Path) -> None:
-    """Making a plan creates no file. The plan contains the amounts and times of the run."""
+    """A plan can be made without creating a file. The plan contains the amounts and times of the run."""
     plan = tkperf.make_plan("ssd", tmp_path / "scratch", size="64MiB", profile="quick")
     assert plan.active_range.length_bytes == 64 << 20
     assert plan.filled_bytes == 4 * 2 * (64 << 20)
@@ -127,8 +129,8 @@ def test_a_plan_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_nothing_runs_without_consent(scratch: Path, tmp_path: Path) -> None:
-    """An existing file is measured only if the user confirms its path. Otherwise nothing is written to the file, and no
-    run file remains.
+    """An existing file is measured only if the user confirms its path. Otherwise the file remains unchanged, and no run
+    file is created.
     """
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     with pytest.raises(RefusedError, match=rf"Confirm with confirm='{scratch}'"):
@@ -140,7 +142,7 @@ def test_nothing_runs_without_consent(scratch: Path, tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_taken_or_impossible(tmp_path: Path) -> None:
-    """A run name that is already used or that no file can have is refused before the device is opened."""
+    """If a run name is already used, or is not possible as a file name, it is refused before the device is opened."""
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=["lat"])
     tkperf.run(plan, "once", folder=tmp_path)
     with pytest.raises(RunFileError, match="not overwritten"):
@@ -150,7 +152,7 @@ def test_a_name_that_is_taken_or_impossible(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_our_error(tmp_path: Path) -> None:
-    """A missing run file causes an error of tkperf, not an exception of SQLite."""
+    """A missing run file causes an error of tkperf and not an exception of SQLite."""
     with pytest.raises(RunFileError, match="there is no run file"):
         tkperf.load(tmp_path / "none.tkperf")
 
@@ -173,7 +175,7 @@ def test_a_missing_file_is_our_error(tmp_path: Path) -> None:
     ],
 )
 def test_a_wish_of_another_type_is_named(wish: dict[str, object], message: str) -> None:
-    """An argument of the wrong type causes one clear error before tkperf looks at the device."""
+    """An argument of the wrong type causes one clear error before tkperf accesses the device."""
     with pytest.raises(UsageError) as caught:
         tkperf.make_plan("ssd", "sim:sata-ssd", **wish)
     assert str(caught.value) == message

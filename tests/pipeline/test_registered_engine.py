@@ -1,4 +1,4 @@
-"""A new engine needs only its module and its entry in the registry. The layers above need no change."""
+"""A new engine needs only its own module and an entry in the registry. The layers above do not change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tkperf.pipeline.run_request import RunRequest
 
 
 class OtherEngine:
-    """An engine without an external program and with its own I/O interface."""
+    """An engine with its own I/O interface that needs no external program."""
 
     name = "other"
     ioengines: tuple[str, ...] = ("preadv",)
@@ -64,7 +64,7 @@ class OtherEngine:
 
 @pytest.fixture
 def other(monkeypatch: pytest.MonkeyPatch) -> OtherEngine:
-    """Register this engine as the only engine, on a host without any external program."""
+    """Register this engine as the only engine of a host on which all external programs are missing."""
     engine = OtherEngine()
     engines: dict[str, DeviceEngine] = {"other": engine}
     monkeypatch.setattr("tkperf.engine.registry.ENGINES", engines)
@@ -107,8 +107,8 @@ def test_doctor_asks_the_engine_for_the_programs_that_it_needs(other: OtherEngin
 
 @pytest.mark.usefixtures("other")
 def test_the_audit_speaks_of_the_engine_in_use() -> None:
-    """The audit of the host names the limits for the engine in use. An engine without io_uring needs no kernel setting
-    for io_uring.
+    """The audit of the host names the limits for the engine that is used. If an engine does not use io_uring, the audit
+    does not request a kernel setting for io_uring.
     """
     findings = audit_host(host_check.describe_audited_host(), ()).findings
     assert any("tkperf or other" in one.why or "other could not" in one.why for one in findings)

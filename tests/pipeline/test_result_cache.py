@@ -1,4 +1,4 @@
-"""The result cache returns the results of an unchanged run file, and no other results."""
+"""The result cache returns only the results of a run file that has not changed."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of the cache entries, in a separate cache of the test."""
+    """Return the folder of the cache entries. The test uses a separate cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache/tkperf/results"
 
 
 @pytest.fixture
 def analyses(monkeypatch: pytest.MonkeyPatch) -> list[RunResult]:
-    """Return a list that collects every result that is computed."""
+    """Return a list to which every result is added when it is computed."""
     found: list[RunResult] = []
     analyse: Callable[..., RunResult] = over_seconds.analyse_opened
 
@@ -69,7 +69,7 @@ def test_kept_results_are_the_results(measured: Path, cache: Path, analyses: lis
 def test_a_changed_file_is_analysed_again(
     measured: Path, cache: Path, analyses: list[RunResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the run file or the code of tkperf changed, the run is analysed again. The new entry replaces the old
+    """If the run file or the code of tkperf has changed, the run is analysed again. The new entry replaces the old
     entry.
     """
     read_results(measured)
@@ -87,7 +87,9 @@ def test_a_changed_file_is_analysed_again(
 def test_a_damaged_entry_is_made_again(
     damage: Callable[[bytes], bytes], measured: Path, cache: Path, analyses: list[RunResult]
 ) -> None:
-    """A damaged cache entry (empty, cut off or with a changed byte) is computed again without a message."""
+    """If a cache entry is damaged (empty, truncated or with a changed byte), the results are computed again without a
+    message.
+    """
     sound = read_results(measured)
     (entry,) = cache.iterdir()
     entry.write_bytes(damage(entry.read_bytes()))
@@ -97,7 +99,7 @@ def test_a_damaged_entry_is_made_again(
 
 
 def test_a_run_under_way_has_no_kept_results(measured: Path, cache: Path, analyses: list[RunResult]) -> None:
-    """A run under way uses no cached results of an earlier end, and its own results are not cached."""
+    """A run in progress does not use cached results of an earlier end, and its own results are not cached."""
     read_results(measured)
     with measured.open("rb") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
@@ -122,8 +124,8 @@ def test_without_a_cache_results_are_computed(
 
 
 def test_the_oldest_entries_make_room(measured: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest cache entries are deleted when the entries become too many or too large. While thousands of runs are
-    listed, tkperf checks this at intervals.
+    """The oldest cache entries are deleted when the number or the size of the entries exceeds its limit. While
+    thousands of runs are listed, tkperf checks these limits only at intervals.
     """
     result = read_results(measured)
     (entry,) = cache.iterdir()
@@ -148,7 +150,7 @@ def test_the_oldest_entries_make_room(measured: Path, cache: Path, monkeypatch: 
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[RunRecord]:
-    """Return a list that collects every record for which a list of runs computed the verdict."""
+    """Return a list to which a record is added when a list of runs computes its verdict."""
     found: list[RunRecord] = []
 
     def note(record: RunRecord) -> VerdictState:
@@ -164,7 +166,7 @@ def test_a_run_is_judged_once_for_lists_of_runs(
     measured: Path, judged: list[RunRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run is judged once for all lists of runs, so the second list does not open the run file. If the run file or the
-    code of tkperf changed, the run is judged again.
+    code of tkperf has changed, the run is judged again.
     """
     first = read_overview(measured, judged=True)
     with monkeypatch.context() as closed:
@@ -184,8 +186,8 @@ def test_a_run_is_judged_once_for_lists_of_runs(
 def test_a_list_of_runs_takes_the_verdict_of_results_that_were_computed(
     measured: Path, judged: list[RunRecord]
 ) -> None:
-    """A list of runs uses the verdict of results that were already computed, for example at the end of the run. The
-    first list is then as fast as the second.
+    """If the results of a run were already computed, for example at the end of the run, a list of runs uses their
+    verdict. The first list is then as fast as the second list.
     """
     read_results(measured)
     kept = read_overview(measured, judged=True)
@@ -197,8 +199,8 @@ def test_a_list_of_runs_takes_the_verdict_of_results_that_were_computed(
 
 @pytest.mark.usefixtures("cache", "judged")
 def test_a_run_is_judged_without_its_histograms(measured: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list of runs judges a run without reading its histograms, because unpacking histograms takes longer than all
-    other work and no verdict needs them.
+    """A list of runs judges a run without reading its histograms. Decompressing histograms would take longer than all
+    other work, and no verdict needs them.
     """
 
     def never(*_: object) -> None:
@@ -211,9 +213,7 @@ def test_a_run_is_judged_without_its_histograms(measured: Path, monkeypatch: pyt
 
 @pytest.mark.usefixtures("cache")
 def test_a_run_that_goes_on_has_no_kept_verdict(measured: Path, judged: list[RunRecord]) -> None:
-    """The verdict of a run that was resumed is not taken from the cache, because the run may end with another
-    verdict.
-    """
+    """If a run was resumed, its verdict is not taken from the cache, because the run may end with another verdict."""
     os.utime(measured)
     read_overview(measured, judged=True)
     with measured.open("rb") as writer:
@@ -226,8 +226,8 @@ def test_a_run_that_goes_on_has_no_kept_verdict(measured: Path, judged: list[Run
 def test_root_leaves_the_cache_of_another_user_alone(
     measured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When root runs tkperf in the home folder of another user, tkperf neither creates nor trusts files in the cache of
-    this user.
+    """If root runs tkperf in the home folder of another user, tkperf neither creates files in the cache of this user
+    nor trusts existing files there.
     """
     home = tmp_path / "home"
     home.mkdir()

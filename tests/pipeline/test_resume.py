@@ -1,5 +1,5 @@
-"""A run that was interrupted can be resumed. Its results are then complete: no measurement is lost, and none is counted
-twice.
+"""A run that was interrupted can be resumed. Its results are then complete. No measurement is lost, and no measurement
+is counted twice.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ TESTS = ("iops", "lat", "tp", "writesat")
 
 
 def go_on(path: Path, folder: Path | None = None, **wishes: object) -> RunResult:
-    """Resume a run. If a folder is given, also keep the files of each moment at which this run could be interrupted
-    again.
+    """Resume a run. If a folder is given, store a copy of the files at each moment at which this run could be
+    interrupted again.
     """
     observers = () if folder is None else (cuts(path, folder),)
     plan = make_resume_plan(ResumeRequest(path=path, **wishes))  # type: ignore[arg-type]
@@ -37,7 +37,9 @@ def go_on(path: Path, folder: Path | None = None, **wishes: object) -> RunResult
 
 @pytest.fixture(scope="module")
 def moments(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Return the files of a simulated run as a kill would leave them, at each moment at which the file changed."""
+    """Return copies of the file of a simulated run. Each copy has the state that a kill would leave after a change of
+    the file.
+    """
     folder = tmp_path_factory.mktemp("whole")
     plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=TESTS)
     run(plan, "run", folder=folder, observers=(cuts(folder / "run.tkperf", folder / "cuts"),))
@@ -50,11 +52,11 @@ def copied(moment: Path, folder: Path) -> Path:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_run_that_was_killed_goes_on(seed: int, moments: list[Path], tmp_path: Path) -> None:
-    """A run that is killed at any moment, and killed again while it continues, has complete results in the end and
-    loses nothing.
+    """If a run is killed at any moment, and killed again after a resumption, its final results are complete and contain
+    every measurement.
     """
     chance = random.Random(seed)
-    # At the last moments, the run has ended and no measurement is missing.
+    # At the last moments, the run has already ended, and no measurement is missing.
     moment = chance.choice(moments[1:-1])
     path = copied(moment, tmp_path)
     go_on(path, tmp_path / "again")
@@ -74,7 +76,7 @@ def moment_of(moments: list[Path], event: str, nth: int) -> Path:
 
 
 def test_nothing_is_measured_again_between_tests(moments: list[Path], tmp_path: Path) -> None:
-    """A run that was interrupted between two tests measures nothing again, and finished results do not change."""
+    """If a run was interrupted between two tests, no step is measured again, and finished results do not change."""
     path = copied(moment_of(moments, "TestEnded", 0), tmp_path)
     result = go_on(path)
     assert [each.again for each in result.resumptions] == [""]
@@ -82,8 +84,8 @@ def test_nothing_is_measured_again_between_tests(moments: list[Path], tmp_path: 
 
 
 def test_a_round_that_was_cut_off_is_measured_again(moments: list[Path], tmp_path: Path) -> None:
-    """A round that was interrupted is measured again. The rows of its first measurement remain and count only as
-    written data. The search for steady state continues with this round.
+    """A round that was interrupted is measured again. The rows of its first measurement remain, but they count only as
+    written data. The search for steady state continues with the repeated round.
     """
     # The chosen moment is the second step of round 2. Rows 1 and 2 are the purge and the fill, and a round has six
     # steps and a verdict.
@@ -96,12 +98,14 @@ def test_a_round_that_was_cut_off_is_measured_again(moments: list[Path], tmp_pat
     assert section.window == (2, 3)
     assert [round_result.number for round_result in section.rounds] == [1, 2, 3]
     assert result.tests[0].written_again_bytes == resumption.set_aside_written_bytes
-    # The interruption does not affect the window.
+    # The window is not affected by the interruption.
     assert section.disturbed_in_window == 0
 
 
 def test_a_fill_that_was_cut_off_begins_with_its_purge(moments: list[Path], tmp_path: Path) -> None:
-    """A fill that was interrupted begins again with its purge, because half a fill is no preconditioning."""
+    """A fill that was interrupted begins again with its purge, because an incomplete fill does not precondition the
+    drive.
+    """
     path = copied(moment_of(moments, "PurgeEnded", 1), tmp_path)
     (resumption,) = go_on(path).resumptions
     assert resumption.goes_on == "purge"
@@ -124,8 +128,8 @@ def test_a_stream_that_was_cut_off_begins_with_its_purge(moments: list[Path], tm
 
 
 def test_an_accepted_interruption_is_marked(moments: list[Path], tmp_path: Path) -> None:
-    """A stream continues without a purge if the user accepts the interruption. The first slice after the interruption
-    is marked, and so is every page.
+    """If the user accepts the interruption, a stream continues without a purge. The first slice after the interruption
+    and every page are marked.
     """
     path = copied(moment_of(moments, "StepEnded", -3), tmp_path)
     result = go_on(path, accept=True)
@@ -138,8 +142,8 @@ def test_an_accepted_interruption_is_marked(moments: list[Path], tmp_path: Path)
 
 
 def test_an_accepted_interruption_leaves_the_window_as_it_was(moments: list[Path], tmp_path: Path) -> None:
-    """If the user accepts the interruption of a round, the round is completed, and the rounds before it count towards
-    the window.
+    """If the user accepts the interruption of a round, the round is completed. The earlier rounds count towards the
+    window.
     """
     path = copied(moment_of(moments, "StepEnded", 1 + 6 + 1), tmp_path)
     result = go_on(path, accept=True)
@@ -169,7 +173,7 @@ def test_a_test_that_is_repeated_is_kept_and_named(moments: list[Path], tmp_path
 
 def test_a_test_that_is_added_follows_the_runs_own_options(tmp_path: Path) -> None:
     """A test that is added to a run uses the options of this run. The notices name the numbers that these options
-    alter.
+    change.
     """
     facts = {"Note": "lab 2"}
     plan = make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("tp",), jobs=3, facts=facts)
@@ -196,7 +200,7 @@ def test_a_test_that_is_added_follows_the_runs_own_options(tmp_path: Path) -> No
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else value,
 )
 def test_every_kind_of_test_goes_on(suite: str, drive: str, tests: tuple[str, ...], tmp_path: Path) -> None:
-    """A run of any kind of test can be resumed after an interruption, including tests with areas, idle times, warm-ups,
+    """A run of any kind of test can be resumed after an interruption. The test covers areas, idle times, warm-ups,
     writes before a round and a demand search.
     """
     plan = make_plan(suite, drive, profile=SHORT if suite == "hdd" else "quick", tests=tests)
@@ -210,8 +214,8 @@ def test_every_kind_of_test_goes_on(suite: str, drive: str, tests: tuple[str, ..
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), EngineError("fio failed"), OSError("a defect")])
 def test_a_run_that_was_stopped_or_failed_goes_on(error: BaseException, tmp_path: Path) -> None:
-    """A run that was stopped or that failed can be resumed, as can a run that was killed. A finished test can also be
-    repeated.
+    """A run that was stopped or that failed can be resumed in the same manner as a run that was killed. A finished test
+    can also be repeated.
     """
     ended = []
 
@@ -248,8 +252,8 @@ def test_a_test_of_the_users_own_goes_on(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def on_a_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder with the files of a run with real fio on a scratch file, as an interruption at each moment
-    would leave them.
+    """Return a folder with copies of the file of a run with real fio on a scratch file. Each copy has the state that an
+    interruption would leave.
     """
     folder = tmp_path_factory.mktemp("real")
     scratch = folder / "scratch"
@@ -261,7 +265,7 @@ def on_a_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.fio
 @pytest.mark.parametrize("seed", range(3))
 def test_a_run_with_real_fio_goes_on(seed: int, on_a_file: Path) -> None:
-    """A run with real fio is resumed on its file after the user confirmed the target again."""
+    """If the user confirms the target again, a run with real fio on a file can be resumed."""
     made = sorted((on_a_file / "cuts").iterdir())
     moment = random.Random(seed).choice(made[2:-2])
     path = copied(moment, on_a_file)

@@ -1,5 +1,5 @@
-"""A filter or a limit of the host refuses io_uring. tkperf announces the I/O engine before the run, and the run uses
-the announced engine.
+"""If a filter or a limit of the host refuses io_uring, tkperf announces the I/O engine before the run. The run then
+uses the announced engine.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from tkperf.pipeline import host_check, run_plan
 from tkperf.pipeline.host_check import audit_for
 from tkperf.pipeline.run_request import RunRequest
 
-# The program refuses io_uring_setup for itself and for all programs that it starts, as the seccomp profiles of
-# containers do. The BPF filter loads the number of the system call. If the number is 425, the filter returns the error,
-# otherwise it permits the call (seccomp(2)).
+# This program refuses io_uring_setup for itself and for all programs that it starts, as the seccomp profiles of
+# containers do. The BPF filter loads the number of the system call. If the number is 425, the filter returns the error.
+# Otherwise it permits the call (seccomp(2)).
 _PROGRAM = """
 import ctypes, json, os, struct, sys
 from pathlib import Path
@@ -56,8 +56,8 @@ print(json.dumps([of_run.name, of_run.instead_of, *found]))
 @pytest.mark.fio
 @pytest.mark.parametrize("number", [errno.EPERM, errno.ENOMEM, errno.ENOSYS], ids=os.strerror)
 def test_doctor_and_run_agree_that_io_uring_is_refused(scratch: Path, number: int) -> None:
-    """``tkperf doctor`` and the run agree that io_uring is refused. The kernel setting does not show the refusal, so
-    fio has to try io_uring, both for the device and for the host.
+    """``tkperf doctor`` and the run agree that io_uring is refused. The kernel setting does not show the refusal. fio
+    therefore has to try io_uring, both for the device and for the host.
     """
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, str(number), str(scratch)],
@@ -82,7 +82,7 @@ def pretend_fio(monkeypatch: pytest.MonkeyPatch, version: tuple[int, int]) -> No
     monkeypatch.setattr(fio_setup, "_read_version", lambda: (words, version))
     monkeypatch.setattr(fio_setup, "_why_not", lambda *_: None)
     monkeypatch.setattr(registry, "find_program", lambda name: f"/{name}")
-    # The cache would keep the result for other tests.
+    # The cache would return this result in other tests.
     uncached = host_check._try_ioengines_without_device.__wrapped__
     monkeypatch.setattr(host_check, "_try_ioengines_without_device", uncached)
 
@@ -98,8 +98,8 @@ def pretend_fio(monkeypatch: pytest.MonkeyPatch, version: tuple[int, int]) -> No
 def test_plan_looks_at_all_queue_depths_of_the_run(
     scratch: Path, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], test: str, says: str | None
 ) -> None:
-    """``tkperf plan`` checks all queue depths of a run, not only the heaviest load. In ``cbw``, the heaviest load has a
-    depth of 32, but another load has a depth of 6, which fio before 3.39 rounds up to 8.
+    """``tkperf plan`` checks all queue depths of a run, and not only that of the heaviest load. In ``cbw``, the
+    heaviest load has a queue depth of 32. Another load has a queue depth of 6, which fio before 3.39 rounds up to 8.
     """
     audits: list[Audit] = []
 

@@ -1,4 +1,6 @@
-"""A run that is stopped before it began leaves no file, because such a file would look like that of a killed run."""
+"""If a run is stopped before it has begun, no file remains, because such a file would look like that of a
+killed run.
+"""
 
 from __future__ import annotations
 
@@ -72,8 +74,8 @@ def test_a_stop_after_the_beginning_keeps_the_file(tmp_path: Path, monkeypatch: 
 
 
 def test_a_stop_before_a_resumed_run_goes_on_leaves_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a resumed run is stopped before it continues, no byte of its file changes, because the file contains earlier
-    measurements.
+    """If a resumed run is stopped before it continues, no byte of its file changes, because the file contains the
+    earlier measurements.
     """
     begin(tmp_path)
     run_file = tmp_path / "n.tkperf"

@@ -1,4 +1,4 @@
-"""RAID sets: tkperf finds every mistake that can be found while the members still contain their data."""
+"""RAID sets. tkperf detects every mistake that can be detected while the members still contain their data."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from tkperf.pipeline.run_request import RunRequest
 
 # This mdadm refuses every command, because the test only checks whether tkperf calls it.
 MDADM = 'print("mdadm: no", file=sys.stderr); sys.exit(1)'
-# Each of these mistakes makes the run impossible on any device in these tests. tkperf finds each mistake in a different
-# place of the code.
+# In these tests, each of these mistakes makes the run impossible on any device. tkperf detects each mistake in a
+# different part of the code.
 WRONG = [
     (["--active-range", "12 parsecs"], "'12 parsecs' is not a size"),
     (["--active-range", "120%"], "is not a share"),
@@ -78,8 +78,8 @@ def tkperf_raid(tmp_path: Path) -> Tkperf:
 def test_a_mistake_costs_no_member_of_a_software_raid_its_data(
     tools: FakeTools, tkperf_raid: Tkperf, loop_device: Callable[..., Path], options: list[str], says: str
 ) -> None:
-    """A mistake never destroys the data of a software RAID's members: mdadm is not called, although the user confirmed
-    everything. Without a mistake, mdadm is called.
+    """A mistake never destroys the data on the members of a software RAID. mdadm is not called, although the user
+    confirmed all members. Without a mistake, mdadm is called.
     """
     members = [loop_device(), loop_device()]
     before = [member.read_bytes() for member in members]
@@ -129,7 +129,9 @@ def test_a_mistake_makes_no_virtual_drive(
 def test_no_room_for_the_run_file_makes_no_virtual_drive(
     tools: FakeTools, tkperf_raid: Tkperf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the disk has no room for the run file, tkperf stops before the question and creates no virtual drive."""
+    """If the disk has too little space for the run file, tkperf stops before the question and creates no
+    virtual drive.
+    """
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_000_000))
     ended = tkperf_raid("/dev/sdnone", MEGARAID, "--yes-destroy", "SERIAL0,SERIAL1")
     assert "has 1.0 MB free, but the run file may need" in str(ended.exception)
@@ -137,7 +139,7 @@ def test_no_room_for_the_run_file_makes_no_virtual_drive(
 
 
 def test_nobody_confirmed_behind_a_controller(tools: FakeTools, tkperf_raid: Tkperf) -> None:
-    """The option for force does not confirm the drives behind a controller, because their data cannot be seen."""
+    """The option for force does not confirm the drives behind a controller, because tkperf cannot see their data."""
     ended = tkperf_raid("/dev/sdnone", MEGARAID, "-ft")
     assert "tkperf cannot ask for consent, because there is no terminal" in str(ended.exception)
     assert "It holds: data that cannot be seen" in str(ended.exception)
@@ -146,7 +148,7 @@ def test_nobody_confirmed_behind_a_controller(tools: FakeTools, tkperf_raid: Tkp
 
 
 def test_what_is_left_out_of_raid_json_is_as_in_tkperf(tools: FakeTools, tmp_path: Path) -> None:
-    """Keys that raid.json omits have TKperf's values: no read-ahead, write-through and 256 KiB. tkperf prints these
+    """If raid.json omits keys, TKperf's values are used: no read-ahead, write-through and 256 KiB. tkperf prints these
     values.
     """
     path = tmp_path / "raid.json"
@@ -167,8 +169,8 @@ def plan_megaraid(*tests: str, **wishes: Any) -> RunPlan:
 
 @pytest.mark.usefixtures("tools")
 def test_a_set_that_was_overwritten_is_not_as_new() -> None:
-    """A set that its purge overwrote does not count as new in write saturation, because that test begins in this state.
-    The other tests fill the set first.
+    """If the purge of a set overwrote it, the set does not count as new in write saturation, because that test begins
+    in this state. The other tests fill the set first.
     """
     (warning,) = plan_megaraid("iops", "writesat").warnings
     assert (warning.code, warning.test) == ("not-as-new", "writesat")
@@ -180,7 +182,7 @@ def test_a_set_that_was_overwritten_is_not_as_new() -> None:
 @pytest.mark.usefixtures("tools")
 def test_the_members_behind_a_controller_are_known() -> None:
     """The plan lists the members behind a controller with address, model, serial number and size. The set itself is
-    filled, not its members.
+    filled, and not its members.
     """
     plan = plan_megaraid("iops")
     facts = plan.dut.facts.values
@@ -190,7 +192,7 @@ def test_the_members_behind_a_controller_are_known() -> None:
         for slot in range(2)
     ]
     assert plan.confirm_id == "SERIAL0,SERIAL1"
-    # The controller reports binary units with decimal names and reserves some capacity for itself.
+    # The controller prints binary units with decimal names, and reserves some capacity for its own data.
     assert 0.9 * 446.625 * GIB < plan.active_range.length_bytes < 446.625 * GIB
     assert plan.filled_bytes == 2 * plan.active_range.length_bytes
 
@@ -286,7 +288,7 @@ def test_a_software_raid_from_plan_to_results(
 def test_sigterm_right_after_a_set_was_made_takes_it_away_again(
     tools: FakeTools, tkperf_raid: Tkperf, loop_device: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If SIGTERM arrives right after a set was created and before the run began, the set is removed."""
+    """If SIGTERM arrives after a set was created but before the run has begun, the set is removed."""
     members, made = [loop_device(), loop_device()], []
 
     class StandInSet(MdadmSet):
@@ -362,8 +364,8 @@ def test_a_controllers_set_from_plan_to_results(
 def test_somebody_elses_set_is_neither_made_nor_stopped(
     tools: FakeTools, monkeypatch: pytest.MonkeyPatch, taken_when: str
 ) -> None:
-    """A set that somebody else created is neither created again nor stopped, even if it appeared while the question was
-    on the screen.
+    """If another user has created a set, tkperf neither creates nor stops it, even if the set appeared while the
+    question was on the screen.
     """
     config = RaidConfig(devices=("/dev/sdb", "/dev/sdc"), raidlevel=1, type="sw_mdadm")
     made = MdadmSet(Path("/dev/md_tkperf_test"), config)
@@ -379,7 +381,7 @@ def test_somebody_elses_set_is_neither_made_nor_stopped(
 @pytest.mark.root
 def test_a_controllers_keys_mean_nothing_to_mdadm(loop_device: Callable[..., Path], tools: FakeTools) -> None:
     """The keys for a controller have no effect with mdadm, and a warning states this. TKperf's example contains these
-    keys for both types.
+    keys for both types of sets.
     """
     members = (str(loop_device()), str(loop_device()))
     config = RaidConfig(devices=members, raidlevel=1, type="sw_mdadm", readpolicy="nora", writepolicy="wb")
@@ -400,8 +402,8 @@ def test_a_controllers_keys_mean_nothing_to_mdadm(loop_device: Callable[..., Pat
 def test_what_becomes_of_a_set_in_the_end(
     began: bool, remove_set: bool, stuck: bool, error: type[BaseException] | None, says: str
 ) -> None:
-    """At the end, a set is removed if the user requested this or if no run began. The first reported error is the error
-    that ended the run.
+    """At the end, a set is removed if the user requested this or if no run has begun. tkperf reports the error that
+    ended the run before all later errors.
     """
     request = RunRequest(suite="raid", device="/dev/md0", raid=CONFIG, remove_set=remove_set)
     opened: Any = [SimpleNamespace(began=began)]

@@ -1,4 +1,4 @@
-"""Loads that run at the same time: in every output, each stream has the same information as a load that runs alone."""
+"""Loads that run at the same time. In every output, each stream has the same information as a load that runs alone."""
 
 from __future__ import annotations
 
@@ -129,7 +129,9 @@ def test_the_seconds_of_streams_add_up_to_those_of_the_step(run_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["Rounds", "Long"])
 def test_every_stream_has_intervals(run_path: Path, name: str) -> None:
-    """The mean of a stream, of its trims and of its flushes has an interval, as the mean of a load that runs alone."""
+    """The means of a stream, of its trims and of its flushes have intervals. The mean of a load that runs alone also
+    has one.
+    """
     cells = {name_stream(cell.workload): cell for cell in section_of(run_path, name).cells}
     assert tuple(cells) == NAMES
     for of_stream, cell in cells.items():
@@ -188,8 +190,8 @@ def test_tables_have_the_slices_of_each_stream(run_path: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["Long: 1", "Long, log: 1", "Long, log, flushes: 20-40s", "Long, trimmer"])
 def test_a_histogram_may_be_that_of_a_stream(run_path: Path, tmp_path: Path, name: str) -> None:
-    """A histogram request without a stream means all streams. With the name of a stream, it means the I/Os of this
-    stream without its flushes.
+    """If a histogram request names no stream, it refers to all streams. If it names a stream, it refers to the I/Os of
+    this stream without its flushes.
     """
     made = call("report", run_path, "-o", tmp_path / "page.html", "--histogram", f"host, {name}")
     assert made.exit_code == 0, made.output
@@ -221,7 +223,8 @@ def test_series_have_the_label_of_the_stream(run_path: Path, tmp_path: Path) -> 
 
 def test_the_first_screen_names_each_stream_with_its_answer(run_path: Path) -> None:
     """The headline of a stream that runs as fast as possible is its rate. The headline of a stream with an offered rate
-    is its latency, also the latency of its flushes if it flushes. No headline is the total of different loads.
+    is its latency. If the stream flushes, the latency of its flushes is also a headline. No headline is a total of
+    different loads.
     """
     result, _ = read(run_path)
     found = {one.label: one for one in headlines(result)}
@@ -251,7 +254,7 @@ def test_a_stream_that_missed_its_offered_rate_says_so(run_path: Path) -> None:
 
 
 def test_streams_are_compared_by_their_names(run_path: Path) -> None:
-    """Streams are compared by their names. A comparison contains the figures of each stream but not their total, and no
+    """Streams are compared by their names. A comparison contains the figures of each stream, but not their total. No
     stream counts as the random reads of a drive.
     """
     result, _ = read(run_path)
@@ -293,7 +296,9 @@ def test_a_claim_about_an_unknown_stream_lists_the_streams(run_path: Path, tmp_p
 
 
 def test_a_claim_without_a_stream_never_means_the_total(run_path: Path, tmp_path: Path) -> None:
-    """The total has a mix and a block size only as bounds, so a claim about 50 % reads does not mean the total."""
+    """The mix and the block size of the total are only bounds, so a claim about 50 % reads does not refer to
+    the total.
+    """
     claims = tmp_path / "claims.toml"
     load = 'read_percent = 50\nblock_size = "1024k"\n'
     claims.write_text(f'[[claim]]\ntest = "host"\nsection = "Long"\n{load}metric = "iops"\nat_least = 1\n')
@@ -303,7 +308,9 @@ def test_a_claim_without_a_stream_never_means_the_total(run_path: Path, tmp_path
 
 
 def test_a_baseline_judges_the_latency_of_an_offered_stream(run_path: Path, tmp_path: Path) -> None:
-    """The IOPS of a stream with an offered rate repeat the offer, so a baseline compares its mean latency."""
+    """The IOPS of a stream with an offered rate only repeat the offered rate, so a baseline compares its mean
+    latency.
+    """
     claims = tmp_path / "claims.toml"
     claims.write_text(f'[baseline]\nrun = "{run_path}"\nwithin_percent = 5\n')
     checked = call("check", run_path, claims)
@@ -326,8 +333,8 @@ def test_a_comparison_gives_the_total_no_mix(run_path: Path) -> None:
 
 
 def test_every_form_says_what_a_trimmer_covers_and_who_flushed(run_path: Path, tmp_path: Path) -> None:
-    """The terminal, the page and Markdown state which share of a reader's region a trimmer covers. The version of fio
-    is a condition for flushes and trims, but a model has no version.
+    """The terminal, the page and Markdown state the share of a reader's region that a load trims. The version of fio is
+    a condition for flushes and trims, but a model has no such version.
     """
     covers = "trimmer covers 20.0 % of the region of reader"
     assert covers in call("show", run_path).output

@@ -1,5 +1,5 @@
-"""Parts that several tests share: several tracking variables in one window, and streams that continue until they are
-steady.
+"""Parts that several tests share. One part tracks several variables in one window, and another part continues a stream
+until it is steady.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def two_variables(first: Callable[[int], float], second: Callable[[int], float])
 
 def test_the_window_is_steady_when_all_variables_are() -> None:
     """A window is steady when all variables are steady. If the second variable settles two rounds later, its window
-    counts for both.
+    also counts for the first variable.
     """
     said, outcome = two_variables(lambda _: 100.0, lambda number: 1000.0 if number < 3 else 50.0)
     assert isinstance(outcome, SectionOutcome)
@@ -83,7 +83,7 @@ def test_the_window_is_steady_when_all_variables_are() -> None:
 
 
 def test_one_variable_that_never_settles_decides() -> None:
-    """If one variable never settles, the outcome has its verdict and names this variable."""
+    """If one variable never settles, the outcome contains the verdict on this variable and its name."""
     _, outcome = two_variables(lambda _: 100.0, lambda number: 2.0 ** (number % 3))
     assert outcome.verdict is outcome.verdicts[1]
     assert not outcome.verdict.reached
@@ -137,8 +137,8 @@ def test_a_stream_ends_when_it_is_steady() -> None:
 
 
 def test_a_stream_ends_when_enough_is_written() -> None:
-    """A stream ends when enough bytes were written. The written bytes themselves count, not the rate multiplied by the
-    time.
+    """A stream ends when enough bytes were written. tkperf uses the number of written bytes, and not the rate
+    multiplied by the time.
     """
     slices, stream = until(lambda _: measured(1000), judge_every=None, enough_bytes=3.5e8 * 3)
     assert len(slices) == 5

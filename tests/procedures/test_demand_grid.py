@@ -49,8 +49,8 @@ def course(request: pytest.FixtureRequest) -> Course:
 
 
 def test_the_order_of_all_phases(course: Course) -> None:
-    """The test runs a purge and the preconditioning. It then runs writes and the grid alternately. For each point, it
-    finally runs writes and a histogram.
+    """The test runs a purge and the preconditioning. It then alternates between writes and the grid. Finally, it runs
+    writes and a histogram for each point.
     """
     sections = [
         f"{type(phase).__name__} {phase.section}"
@@ -90,7 +90,7 @@ def test_preconditioning_is_the_workloads_writes_at_32_by_32_until_steady(course
 
 def test_a_round_is_five_minutes_of_writes_and_49_minutes_of_grid(course: Course) -> None:
     """A round consists of five minutes of writes at 32 x 32 and 49 minutes of the grid. The thread count is the outer
-    loop and the queue depth is the inner loop, both from high to low.
+    loop and the queue depth is the inner loop. Both loops run from high to low values.
     """
     writes, grid = course.of(WRITES_BETWEEN), course.of(GRID)
     assert [getattr(each, "number", 0) for each in (*writes, *grid)] == [1, 2, 3, 4, 5] * 2
@@ -108,8 +108,8 @@ def test_a_round_is_five_minutes_of_writes_and_49_minutes_of_grid(course: Course
 
 
 def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) -> None:
-    """Each histogram of ten minutes follows an hour of writes at the demand of its point. The points have the most
-    IOPS, half of the most IOPS, and TC 1 / QD 1.
+    """Each histogram of ten minutes follows an hour of writes at the demand of its point. The three points are the
+    demand with the most IOPS, the demand with half of the most IOPS, and TC 1 / QD 1.
     """
     found = {}
     for point in DemandPoint:
@@ -180,8 +180,8 @@ def test_the_workload_is_the_specifications() -> None:
 
 
 def test_without_steady_state_it_ends_by_the_most_rounds_and_says_so() -> None:
-    """Without steady state, the test ends after the maximum number of rounds and states this: 25 judged minutes of
-    preconditioning, 25 rounds, and histograms that are not after steady state.
+    """Without steady state, the test ends after the maximum number of rounds and states this. It then has 25 judged
+    minutes of preconditioning, 25 rounds, and histograms that were measured without steady state.
     """
 
     def jumps(phase: Phase, load: Workload) -> float:
@@ -206,8 +206,8 @@ def points(*cells: CellMeans) -> dict[DemandPoint, tuple[int, int]]:
 
 
 def test_cells_at_the_ceiling_or_above_are_neither_maximum_nor_middle() -> None:
-    """The points of maximum and middle are cells with a latency below 5 ms. The point of minimum is the least demand,
-    however slow it is. A cell without a measurement is never a point.
+    """The points "maximum" and "middle" are cells with a latency below 5 ms. The point "minimum" is the least demand,
+    even if it is slow. A cell without a measurement is never a point.
     """
     least, low, high = cell(1, 1, 100, 9000), cell(1, 2, 5000, 400), cell(2, 2, 9000, 4999)
     assert points(cell(4, 4, 20_000, 5000), high, low, least, cell(8, 8, 0, None)) == {
@@ -218,9 +218,7 @@ def test_cells_at_the_ceiling_or_above_are_neither_maximum_nor_middle() -> None:
 
 
 def test_where_all_cells_are_above_the_ceiling_it_chooses_nothing() -> None:
-    """If the latencies of all cells are above the limit, as on a slow disk, all cells count, and the result states
-    this.
-    """
+    """If all latencies exceed the limit, as on a slow disk, all cells are considered, and the result states this."""
     slow = (cell(1, 1, 100, 6000), cell(1, 4, 300, 12_000))
     assert points(*slow) == {DemandPoint.MAXIMUM: (1, 4), DemandPoint.MIDDLE: (1, 1), DemandPoint.MINIMUM: (1, 1)}
     chosen = choose_points(slow, 5000)
@@ -230,8 +228,8 @@ def test_where_all_cells_are_above_the_ceiling_it_chooses_nothing() -> None:
 
 @pytest.mark.parametrize(("within", "found"), [(5, (1, 8)), (4.9, (2, 8)), (0, (2, 8)), (60, (1, 4)), (99, (1, 1))])
 def test_the_saturating_demand_is_the_least_within_some_percent(within: float, found: tuple[int, int]) -> None:
-    """The saturating demand is the least demand with a result within the given percentage of the best result. If two
-    demands have equally many outstanding I/Os, the demand with fewer threads is the lesser demand.
+    """The saturating demand is the least demand whose result is within the given percentage of the best result. If two
+    demands have the same number of outstanding I/Os, the demand with fewer threads counts as less.
     """
     cells = (
         cell(2, 8, 100_000, 160),

@@ -31,8 +31,8 @@ def saturating(_phase: Phase, load: Workload) -> float:
 
 
 def test_a_search_is_purge_fill_and_rounds_over_all_demands() -> None:
-    """A search runs a purge, a fill and rounds over all demands, with random 4 KiB writes of 5 s. It finds the least
-    demand that reaches the best result.
+    """A search runs a purge, a fill and rounds over all demands, with steps of 5 s of random 4 KiB writes. It finds the
+    least demand that reaches the best result.
     """
     phases, verdicts, outcomes = drive(SSD_TESTS["auto-demand"].procedure(load_profile("pts-e-1.1"), GIB), saturating)
     assert [type(phase) for phase in phases] == [Purge, Fill, *[Round] * 5]
@@ -68,8 +68,8 @@ def test_tests_after_a_search_are_run_at_what_it_found(tmp_path: Path) -> None:
 
 
 def test_auto_demand_is_disclosed(tmp_path: Path) -> None:
-    """A demand that a search will find is disclosed: as a changed number in the plan, in the text of each test, and
-    with all measurements.
+    """If a search will determine the demand, this is disclosed in three places: as a changed number in the plan, in the
+    text of each test, and with all measurements.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("writesat",), auto_demand=True)
     assert [each.test.name for each in plan.tests] == ["auto-demand", "writesat"]
@@ -92,7 +92,9 @@ def test_auto_demand_is_disclosed(tmp_path: Path) -> None:
     ],
 )
 def test_a_search_beside_a_given_demand_is_refused(wishes: dict[str, object], reason: str) -> None:
-    """A demand search together with a given demand is refused, because one of the two would be ignored."""
+    """If a call requests a demand search and also gives a demand, it is refused, because one of the two would be
+    ignored.
+    """
     wishes = {"suite": "ssd", "device": "sim:sata-ssd", "auto_demand": True} | wishes
     with pytest.raises(UsageError, match=reason):
         RunRequest(**wishes)  # type: ignore[arg-type]
@@ -136,8 +138,8 @@ def test_a_sweep_has_every_combination_once() -> None:
 
 
 def test_a_sweep_tracks_what_is_hardest_on_the_drive() -> None:
-    """A sweep tracks only its hardest load: the load with the fewest reads, the most outstanding I/Os and the smallest
-    block.
+    """A sweep tracks only its heaviest load. This is the load with the fewest reads, the most outstanding I/Os and the
+    smallest block.
     """
     profile = with_numbers(QUICK, SweepTable, read_percents=(100, 70), block_sizes_kib=(4, 64))
 
@@ -171,7 +173,7 @@ def test_a_sequential_sweep_is_sequential() -> None:
     ],
 )
 def test_values_that_nobody_means_are_refused(options: str, reason: str, tmp_path: Path) -> None:
-    """Values that make no sense are refused before tkperf looks at a device, and nothing is written."""
+    """Invalid values are refused before tkperf accesses a device, and no data is written."""
     args = ["sweep", "s", "sim:sata-ssd", "--profile", "quick", "--output", str(tmp_path / "o")]
     result = CliRunner().invoke(cli, [*args, *options.split()])
     assert result.exit_code != 0
@@ -195,7 +197,7 @@ def test_a_sweep_of_billions_is_refused_at_once() -> None:
 
 
 def test_a_sweep_from_the_command_line(tmp_path: Path) -> None:
-    """On the command line, a sweep accepts block sizes as fio writes them and mixes as the PTS writes them. The run
+    """On the command line, a sweep accepts block sizes in fio's notation and mixes in the notation of the PTS. The run
     file contains each combination.
     """
     args = "sweep s sim:sata-ssd --profile quick -q --threads 2,1 --depth 4 --mix 65/35 --block-size 4k,512"

@@ -1,4 +1,4 @@
-"""The hard disk suite: its areas, their order, and the results for the areas."""
+"""The hard disk suite: its areas, the order of the areas, and the results for the areas."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_areas_are_equal_disjoint_aligned_and_in_order(active_range_bytes: int) 
 
 
 def test_a_range_too_small_to_be_cut() -> None:
-    """A range that is too small to be divided into areas causes an error of tkperf, not a division by zero."""
+    """A range that is too small to be divided into areas causes an error of tkperf and not a division by zero."""
     with pytest.raises(ValueError, match="cannot be divided into 128 areas"):
         cut_into_areas(TKPERF.table(HardDiskTable), 4096)
 
@@ -76,8 +76,8 @@ def test_read_before_write_and_larger_blocks_first() -> None:
 
 
 def test_a_step_stays_in_its_area() -> None:
-    """A step stays in its area: fio receives the offset and the size of the area, counted from the start of the active
-    range.
+    """A step stays inside its area. fio receives the offset and the size of the area, counted from the start of the
+    active range.
     """
     target = FioTarget(
         path="/dev/x", ioengine="libaio", active_range=ActiveRange(offset_bytes=1 << 20, length_bytes=1 << 30)
@@ -129,8 +129,8 @@ def run(folder: Path, engine: SimulatedEngine, **facts: object) -> RunResult:
 
 
 def test_areas_are_reported_as_such(tmp_path: Path) -> None:
-    """The report of a hard disk run has a row for each area and the means over all areas. Areas have no steady
-    state.
+    """The report of a hard disk run has a row for each area, and the means over all areas. Steady state is not judged
+    for areas.
     """
     result = run(tmp_path, SimulatedEngine(FlashModel(capacity_bytes=1 << 30), 1 << 30))
     (section,) = result.tests[0].sections

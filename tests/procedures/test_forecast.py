@@ -1,4 +1,4 @@
-"""Forecasts: the remaining phases are found by replaying a procedure with imagined results."""
+"""Forecasts. The remaining phases are found by replaying a procedure with assumed results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_time_budget_is_that_of_the_specification(test: str, shortest_s: flo
 
 
 def test_what_follows_is_certain_until_steady_state_is_possible() -> None:
-    """Until round 4, a further round is certain. From the fifth round on, the verdict decides whether another round is
+    """Before round 4, a further round is certain. From the fifth round on, the verdict decides whether another round is
     necessary.
     """
     profile, test = load_profile("quick"), SSD_TESTS["iops"]
@@ -58,7 +58,7 @@ def test_what_follows_is_certain_until_steady_state_is_possible() -> None:
 
 
 def test_after_the_last_phase_nothing_follows() -> None:
-    """A forecast after the last phase of a test is empty."""
+    """After the last phase of a test, the forecast is empty."""
     profile, test = load_profile("tkperf-2.2"), SSD_TESTS["writesat"]
     answers: list[Answer] = [None]
     imagine = _Imagination(Case.WORST, GIB)
@@ -97,8 +97,8 @@ def seen(ios: int, duration_s: float = 10.0) -> Measurement:
 
 
 def test_a_fill_is_no_measure_of_the_stream_after_it() -> None:
-    """The forecast of a stream uses the rate of the stream's own slices. A large fill before the stream does not count
-    towards the amount that ends the stream.
+    """The forecast of a stream uses the rate of the stream's own slices. A large fill before the stream does not
+    contribute to the amount that ends the stream.
     """
 
     def procedure() -> Procedure:

@@ -1,5 +1,5 @@
-"""Reads next to writes, and a reader next to its neighbours: the phases that run, their order, and the phases that are
-left out.
+"""Reads together with writes, and a reader together with its neighbours. The tests check the phases that run, their
+order, and the phases that are left out.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def done(ios: int, duration_s: float, block_bytes: int) -> IoStats:
 
 
 def measure(load: Workload, duration_s: float) -> Measurement:
-    """Return the result of a drive that reads 600,000 IOPS and writes 14,000 IOPS, whatever else runs."""
+    """Return the result of a drive that reads 600,000 IOPS and writes 14,000 IOPS. Simultaneous loads do not change
+    these rates.
+    """
     nothing = done(0, duration_s, 0)
     parts = []
     for stream in load.streams:
@@ -94,8 +96,8 @@ def test_each_cell_is_measured_once_and_the_first_again_at_the_end() -> None:
 
 
 def test_cells_offer_shares_of_the_rates_alone() -> None:
-    """The cells offer shares of the rates that the drive reached with reads alone and with writes alone: from 0 to 100
-    % in steps of a tenth, with random arrivals.
+    """The cells offer shares of the rates that the drive reached with reads alone and with writes alone. The shares
+    range from 0 to 100 % in steps of 10 %, with random arrivals.
     """
     streams = [stream.workload for load in measured(phases("interference"), GRID) for stream in load.streams]
     offered = {
@@ -107,8 +109,8 @@ def test_cells_offer_shares_of_the_rates_alone() -> None:
 
 
 def test_the_order_depends_on_the_seed_alone_and_begins_with_a_load_that_drives_can_do() -> None:
-    """The order of the cells depends only on the seed: another seed leads to another order of the same cells. The first
-    cell offers 30 % of each rate, which every drive can do.
+    """The order of the cells depends only on the seed. Another seed leads to another order of the same cells. The first
+    cell always offers 30 % of each rate, which every drive can reach.
     """
     other = msgspec.structs.replace(TABLE, seed=2)
     assert order_cells(TABLE) == order_cells(TABLE)
@@ -123,7 +125,7 @@ def test_the_order_depends_on_the_seed_alone_and_begins_with_a_load_that_drives_
     ("offered_iops", "jobs"), [(1, 1), (99, 1), (400, 8), (40_000, 8), (600_000, 30), (250, 5), (9_000_000, 128)]
 )
 def test_each_thread_offers_a_rate_that_fio_does_accurately(offered_iops: float, jobs: int) -> None:
-    """The number of threads is chosen so that each thread offers between 50 and 20,000 IOPS, a range in which random
+    """The number of threads is chosen so that each thread offers between 50 and 20,000 IOPS. In this range, random
     arrivals of fio are accurate. The profile requests 8 threads.
     """
     assert find_jobs(offered_iops, 8) == jobs
@@ -132,8 +134,8 @@ def test_each_thread_offers_a_rate_that_fio_does_accurately(offered_iops: float,
 
 
 def test_a_drive_that_does_nothing_alone_is_offered_one_io_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A drive that completes no I/O alone is offered one I/O per second, because a grid without rates would be empty
-    and a rate of 0 means no rate.
+    """If a drive completes no I/O in the measurement of a load alone, one I/O per second is offered. A grid without
+    rates would be empty, and a rate of 0 would mean that no rate is given.
     """
     monkeypatch.setattr("tests.procedures.test_interference.READ_IOPS", 0)
     streams = [stream.workload for load in measured(phases("interference"), GRID) for stream in load.streams]
@@ -141,8 +143,8 @@ def test_a_drive_that_does_nothing_alone_is_offered_one_io_a_second(monkeypatch:
 
 
 def test_each_neighbour_runs_once_in_each_round() -> None:
-    """Each of three rounds contains the reader alone and the reader next to each of five neighbours, in a different
-    order each time.
+    """Each of three rounds contains the reader alone, and the reader together with each of five neighbours. The order
+    differs from round to round.
     """
     loads = measured(phases("neighbours"), NEXT_TO_OTHERS)
     names = [" + ".join(stream.name for stream in load.streams[1:]) for load in loads]
@@ -157,7 +159,7 @@ def test_each_neighbour_runs_once_in_each_round() -> None:
 
 def test_trims_come_last_and_are_written_again() -> None:
     """Trims are the last neighbour. After each round with trims, except the last round, the trimmed part is filled
-    again. Other loads never use the trimmed part.
+    again. Other loads never use this part.
     """
     ran = phases("neighbours")
     part = cut_range(960 * GIB, 25)
@@ -183,8 +185,8 @@ def _trims(phase: Phase) -> bool:
 
 @pytest.mark.parametrize("length_bytes", [3 * MIB, 960 * GIB])
 def test_without_trims_the_reader_uses_the_whole_range(length_bytes: int) -> None:
-    """On a device without discard, or with a range that is too small to be divided, no trims run, and the reader uses
-    the whole range.
+    """If a device does not support discard, or if the range is too small to be divided, no trims run. The reader then
+    uses the whole range.
     """
     table = PROFILE.table(NeighboursTable)
     profile = PROFILE if length_bytes < GIB else PROFILE.with_tables(table.without_trims())
@@ -207,8 +209,8 @@ def test_both_tests_purge_and_precondition_first() -> None:
 
 
 def test_step_lengths_of_the_command_line_are_those_of_cells() -> None:
-    """The option ``-rt`` sets the length of the cells of the grid and of the steps next to neighbours. It does not
-    change lead-ins.
+    """The option ``-rt`` sets the length of the cells of the grid and of the steps with neighbours. It does not change
+    the length of lead-ins.
     """
     assert TABLE.scaled(2) == replace_cell(TABLE, 2)
     assert PROFILE.table(NeighboursTable).scaled(2).lead_in_s == PROFILE.table(NeighboursTable).lead_in_s

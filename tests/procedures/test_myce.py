@@ -1,5 +1,5 @@
-"""The tests of Myce/OakGate at full length: every phase in its order, and the level at which a drive no longer keeps
-up.
+"""The tests of Myce/OakGate at full length. The tests check every phase and its order, and the level beyond which a
+drive does not sustain the offered rate.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tkperf.runfile.reader import RunFile
 
 MYCE = load_profile("myce")
 DEMAND = MYCE.table(LatencyOverDemandTable)
-# Rates of the S3700 in the review for reads, writes and the mix.
+# The rates of the S3700 in the review for reads, writes and the mix.
 ABLE_IOPS = {100: 75_400.0, 0: 32_700.0, 65: 48_000.0}
 
 
@@ -67,8 +67,8 @@ def listing_of(section: SectionResult) -> TableView:
 
 
 def test_without_names_a_profile_of_its_own_runs_all_that_it_has() -> None:
-    """If a user names no tests, a profile without the default tests runs all of its tests. In other profiles, the user
-    must name the tests of Myce.
+    """If a profile lacks the default tests and the user names no tests, all tests of the profile run. With other
+    profiles, the user must name the tests of Myce.
     """
     assert [test.name for test in choose_tests(MYCE, "ssd")] == ["demand", "qos"]
     assert [test.name for test in choose_tests(load_profile("quick"), "ssd")] == ["iops", "lat", "tp", "writesat"]
@@ -93,7 +93,7 @@ def test_demand_is_preconditioning_and_levels_of_9_and_51_seconds() -> None:
     assert isinstance(probe, Round)
     assert (probe.warm_up, offered(probe), probe.steps[0].duration_s) == (True, None, 10)
     warm_ups, rounds = levels[::2], levels[1::2]
-    # The drive keeps up with the last level before five missed levels: 99 % of 77,000 IOPS exceed its rate.
+    # The drive sustains the last level before five missed levels. 99 % of 77,000 IOPS exceed its rate.
     assert [offered(phase) for phase in rounds] == [1000.0 * level for level in range(1, 82)]
     assert [offered(phase) for phase in warm_ups] == [offered(phase) for phase in rounds]
     for warm_up, level in zip(warm_ups, rounds, strict=True):
@@ -108,12 +108,14 @@ def test_demand_is_preconditioning_and_levels_of_9_and_51_seconds() -> None:
 
 
 def test_the_levels_of_a_mix_end_with_those_missed_in_a_row() -> None:
-    """The levels of a mix end after five missed levels in a row. The reason for the end names what was missed."""
+    """The levels of a mix end after five consecutive missed levels. The reason for the end names the rate that was
+    missed.
+    """
     _, outcomes = run("demand")
     _, reads, writes, mixed = outcomes
     assert [len(each.window) for each in (reads, writes, mixed)] == [81, 38, 53]
     assert writes.verdict is None
-    # In one minute, for which measured() counts, 1,300 I/Os per second were not done.
+    # In this minute, which measured() simulates, 1,300 I/Os per second were not completed.
     assert writes.ended_because == (
         "missed 5 levels in a row: of 34,000 it did 32,700 (96.2 %) and was 78,000 I/Os behind after 60 s"
     )
@@ -130,8 +132,8 @@ def test_a_level_missed_once_does_not_end_them() -> None:
 
 
 def test_a_drive_that_never_keeps_up_or_always_does_ends_them_too() -> None:
-    """If the drive never keeps up, the series of levels ends after five missed levels in a row. If the drive always
-    keeps up, the series ends after all levels.
+    """If the drive sustains no level, the series ends after five consecutive missed levels. If the drive sustains every
+    level, the series ends after all levels.
     """
     _, outcomes = run("demand", iops=lambda *_: 3.0)
     assert outcomes[1].window == (1, 2, 3, 4, 5)
@@ -157,8 +159,8 @@ def test_levels_are_farther_apart_for_a_fast_drive(saturated_iops: float, increm
 
 
 def test_random_arrivals_may_by_chance_be_fewer() -> None:
-    """Random arrivals may fall short of the offered number by three standard deviations. Evenly spaced arrivals may
-    not.
+    """The number of random arrivals may be lower than the offered number by three standard deviations. The number of
+    evenly spaced arrivals may not.
     """
     poisson = Workload(
         access=Access.RANDOM,
@@ -177,7 +179,7 @@ def test_random_arrivals_may_by_chance_be_fewer() -> None:
 
 
 def test_backlog_is_what_was_due_and_not_done() -> None:
-    """The backlog is the number of I/Os that were due but not done. Each direction has its share of the backlog, and a
+    """The backlog is the number of I/Os that were due but not completed. Each direction has its share of the backlog. A
     workload without an offered rate has no backlog.
     """
     stats = measured(20_000.0, 10.0).write
@@ -233,8 +235,8 @@ def test_qos_is_120_rounds_of_9_and_51_seconds_in_one_stream_each() -> None:
 
 
 def test_looking_ahead_the_worst_drive_is_the_one_that_keeps_up() -> None:
-    """In a forecast, the longest case is a drive that keeps up, because every level runs. In the best case, the series
-    of levels ends after the first levels.
+    """In a forecast, the longest case is a drive that sustains every level, because all levels run. In the best case,
+    the series of levels ends after the first levels.
     """
     test = SSD_TESTS["demand"]
     rounds = [
@@ -278,8 +280,8 @@ def short() -> Profile:
 
 
 def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short: Profile) -> None:
-    """The chart of a series of levels contains the ideal line and both marks, and the table contains a row for each
-    level. Beyond saturation, the backlog grows but the latency of the device does not.
+    """The chart of a series of levels contains the ideal line and both marks. The table contains a row for each level.
+    Beyond saturation, the backlog increases but the latency of the device does not.
     """
     tests = {"demand": SSD_TESTS["demand"]}
     simulate(tmp_path, run_info(), profile=short, suite=tests)
@@ -299,7 +301,7 @@ def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short:
     assert no_backlog.value <= saturated.value <= most
     assert saturated.value - no_backlog.value <= 2 * increment
     listing = listing_of(reads)
-    # Each latency is shown in the unit that suits its values.
+    # Each latency is shown in a unit that suits its values.
     names = [column.rpartition(" (")[0] or column for column in listing.columns[:6]]
     assert names == ["Offered IOPS", "IOPS", "backlog", "behind", "mean with wait", "mean"]
     backlogs = [float(row[2].replace(",", "")) for row in listing.rows]
@@ -307,10 +309,10 @@ def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short:
     assert [row[0] for row in listing.rows] == [f"{level:,.0f}" for level in levels]
     kept = levels.index(no_backlog.value)
     assert waited[: kept + 1] == pytest.approx([0] * (kept + 1), abs=1)
-    # The backlog grows evenly, so the average wait is half of the delay of the last I/O.
+    # The backlog increases evenly, so the mean wait is half of the delay of the last I/O.
     assert waited[-1] == pytest.approx(reads.cells[-1].all["behind_us"] / 2, rel=0.1)  # type: ignore[operator]
     assert all(each <= 0.01 * (level or 0) for each, level in zip(backlogs[: kept + 1], levels, strict=False))
-    # If the backlog grows evenly, its median over the second half is its value after three quarters of the time.
+    # If the backlog increases evenly, its median over the second half is its value after three quarters of the time.
     assert reads.cells[-1].backlog_median_ios == pytest.approx(0.75 * backlogs[-1], rel=0.1)
     assert backlogs[kept + 1 :] == sorted(backlogs[kept + 1 :])
     view = view_of(tmp_path / "run.tkperf")
@@ -329,7 +331,9 @@ def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short:
 
 
 def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profile) -> None:
-    """Reads and writes of a mix have separate quantiles, curves and histograms. Warm-ups count only as data written."""
+    """The reads and the writes of a mix have separate quantiles, curves and histograms. Warm-ups count only as written
+    data.
+    """
     tests = {"qos": SSD_TESTS["qos"]}
     result = simulate(tmp_path, run_info(), profile=short, suite=tests)
     mix = result.tests[0].sections[2]

@@ -1,4 +1,6 @@
-"""User-defined tests: the phases that a workload file runs on a device, and the results of these phases."""
+"""User-defined tests. The tests check the phases that a workload file runs on a device, and the results of these
+phases.
+"""
 
 from __future__ import annotations
 
@@ -210,8 +212,8 @@ def test_the_first_loop_is_the_outermost_and_the_list_of_loads_the_innermost(tmp
 
 
 def test_a_phase_ends_when_all_that_is_tracked_is_steady_in_one_window(tmp_path: Path) -> None:
-    """A phase ends when all tracked variables are steady in one window according to the rule in the file. Each variable
-    is judged after each round.
+    """A phase ends when all tracked variables are steady in one window according to the rule in the workload file. Each
+    variable is judged after each round.
     """
     _, verdicts, outcomes = run(EVERYTHING, tmp_path)
     loops, two, steady, written, time = outcomes
@@ -223,14 +225,14 @@ def test_a_phase_ends_when_all_that_is_tracked_is_steady_in_one_window(tmp_path:
     assert loops.ended_because == "steady state in rounds 1–3"
     assert (two.window, two.verdict, two.ended_because) == ((1, 2), None, "ran its 2 rounds")
     assert (steady.window, steady.ended_because) == ((1, 4, 7), "steady state in slices 1, 4, 7")
-    # A slice has 600,000 I/Os of 256 KiB, which is many times the range.
+    # A slice consists of 600,000 I/Os of 256 KiB, so it writes many times the range.
     assert written.ended_because.startswith("0.5 × the active range written (")
     assert time.ended_because == "ran its full time of 30 s"
 
 
 def test_an_unsteady_phase_ends_with_the_rounds_of_its_rule(tmp_path: Path) -> None:
-    """A phase that never becomes steady ends after the ``max_rounds`` of its own rule, not after the 25 rounds of the
-    profile.
+    """A phase that never becomes steady ends after the ``max_rounds`` of its own rule. The 25 rounds of the profile do
+    not apply.
     """
 
     def jumping(phase: Phase, _work: Workload) -> float:
@@ -275,8 +277,8 @@ tracked = [{ quantity = "iops" }]
 
 
 def test_a_rate_that_is_not_reached_is_in_the_outcome(tmp_path: Path) -> None:
-    """The outcome of rounds and of streams names an offered rate that was not reached, and the share that was done. A
-    share of 99 % counts as reached.
+    """If an offered rate was not reached, the outcome of rounds and of streams names the rate and the share that was
+    completed. A share of 99 % counts as reached.
     """
 
     def slow(phase: Phase, _work: Workload) -> float:
@@ -333,8 +335,8 @@ rounds = 1
 
 
 def test_sizes_of_a_loop_that_the_device_cannot_address_are_left_out(tmp_path: Path) -> None:
-    """A loop leaves out block sizes that the device cannot address, with a warning. A load with a fixed block size that
-    the device cannot address is refused.
+    """A loop omits block sizes that the device cannot address, and prints a warning. If a load has a fixed block size
+    that the device cannot address, it is refused.
     """
     plan = plan_run(request_of(tmp_path, LOOPED, "sim:nvme-4kn"))
     (walked,) = plan.tests
@@ -394,7 +396,7 @@ longest_s = 10
     ],
 )
 def test_a_stream_has_to_fit_in_its_part_of_the_range(tmp_path: Path, access: str, kib: int, says: str) -> None:
-    """A stream that does not fit into its part of the range is refused before the range is filled."""
+    """If a stream does not fit into its part of the range, it is refused before the range is filled."""
     text = PART_OF_THE_RANGE.replace("ACCESS", access).replace("= 1024", f"= {kib}")
     assert plan_run(request_of(tmp_path, text, "sim:sata-ssd")).fitted.tests
     with pytest.raises(UsageError, match=says):
@@ -406,8 +408,8 @@ def test_a_stream_has_to_fit_in_its_part_of_the_range(tmp_path: Path, access: st
     [(0, 0.25, 0, MIB // 4), (64, 128, 64 * MIB, 64 * MIB), (64, None, 64 * MIB, 192 * MIB)],
 )
 def test_a_part_of_the_range_in_bytes_is_exact(begin_mib: float, end_mib: float | None, first: int, size: int) -> None:
-    """A part of the range in MiB begins and ends exactly at these bytes of the active range, or at the end of the
-    range.
+    """If a part of the range is given in MiB, it begins and ends exactly at these bytes of the active range. Without an
+    end, it ends at the end of the range.
     """
     load = Load(
         access=Access.RANDOM, read_percent=0, block_size_kib=4, range_begin_mib=begin_mib, range_end_mib=end_mib
@@ -424,8 +426,8 @@ def test_a_part_beyond_the_range_is_refused() -> None:
 
 
 def test_a_part_of_a_large_drive_is_accepted_before_the_drive_is_known(tmp_path: Path) -> None:
-    """A part of the range in MiB is compared with the range of the run, not with an assumed drive. A part of a large
-    drive is therefore accepted as long as the drive is not known.
+    """A part of the range in MiB is compared with the range of the run, and not with an assumed drive. As long as the
+    drive is not known, a part that fits only a large drive is accepted.
     """
     text = PART_OF_THE_RANGE.replace("ACCESS", "random").replace("end_percent = 1\n", "end_mib = 20_000_000\n")
     own(text, tmp_path)
@@ -434,7 +436,7 @@ def test_a_part_of_a_large_drive_is_accepted_before_the_drive_is_known(tmp_path:
 
 
 def test_trims_have_blocks_of_two_gib_in_a_mix(tmp_path: Path) -> None:
-    """Only trims may have blocks larger than 16 MiB, alone or in a mix of sizes."""
+    """Only trims may have blocks larger than 16 MiB. Such blocks may be used alone or in a mix of sizes."""
     text = PART_OF_THE_RANGE.replace("ACCESS", "sequential").replace("1024", "TRIM")
     text = text.replace("block_size_kib = TRIM", "trims = true\nblock_shares = [[4, 50], [2_097_152, 50]]")
     assert plan_run(request_of(tmp_path, text.replace("_percent = 1\n", "_percent = 90\n"), "sim:sata-ssd")).fitted
@@ -662,8 +664,8 @@ def many(count: int) -> str:
     ],
 )
 def test_a_slip_is_named_with_file_place_and_reason(tmp_path: Path, old: str, new: str, found: str) -> None:
-    """A mistake in a workload file is refused with the file, the place and the reason before tkperf looks at a
-    device.
+    """A mistake in a workload file is refused before tkperf accesses a device. The message contains the file, the
+    position of the mistake and the reason.
     """
     assert old in EVERYTHING
     with pytest.raises(UsageError) as raised:
@@ -673,7 +675,9 @@ def test_a_slip_is_named_with_file_place_and_reason(tmp_path: Path, old: str, ne
 
 
 def test_lists_that_multiply_to_billions_are_counted_not_made(tmp_path: Path) -> None:
-    """Lists that multiply to billions of steps are refused at once, because the steps are counted and not created."""
+    """Lists whose combinations would lead to billions of steps are refused immediately, because the steps are counted
+    and not created.
+    """
     loops = ", ".join(
         f"{{ key = '{key}', values = [{many(64)}] }}"
         for key in ("read_percent", "jobs", "io_depth", "offered_iops", "compressible_percent")
@@ -731,7 +735,7 @@ def test_hard_disks_are_not_purged(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_workload_file_is_said_at_once(tmp_path: Path, content: bytes, found: str) -> None:
-    """A file that is not a workload file is refused with one reason, whatever the file contains."""
+    """A file that is not a workload file is refused with one reason. The content of the file does not matter."""
     (tmp_path / "own.toml").write_bytes(content)
     with pytest.raises(UsageError) as raised:
         with_workloads(load_profile("quick"), "ssd", (f"{tmp_path}/own.toml",))
@@ -739,8 +743,8 @@ def test_what_is_no_workload_file_is_said_at_once(tmp_path: Path, content: bytes
 
 
 def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
-    """Two files that name the same test are refused, because their results would seem to belong to one test. A file
-    that is given twice counts once.
+    """If two different files use the same name for a test, they are refused, because their results would seem to belong
+    to one test. A file that is given twice counts once.
     """
     for name in ("a", "b"):
         (tmp_path / f"{name}.toml").write_text(EVERYTHING)

@@ -1,5 +1,5 @@
-"""Phases from the procedure to the result: idle times, warm-ups, streams, and the hand-over from one phase to the
-next.
+"""Phases from the procedure to the result. The tests cover idle times, warm-ups, streams, and the hand-over from one
+phase to the next.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ END = SectionOutcome(section="S", window=(1,), verdict=None, ended_because="end"
 def run(
     folder: Path, *procedures: Callable[[], Procedure], engine: SimulatedEngine | None = None
 ) -> tuple[RunRecord, RunResult]:
-    """Run each procedure as a separate test, on a drive that starts slowly without a hand-over."""
+    """Run each procedure as a separate test, on a drive that starts slowly if no hand-over precedes the start."""
     model = FlashModel(capacity_bytes=RANGE_BYTES)
     engine = engine or SimulatedEngine(model, RANGE_BYTES, cold_start_s=COLD_START_S)
     writer = RunFileWriter(folder / "run.tkperf")
@@ -81,8 +81,8 @@ def a_stream(section: str, number: int = 1, *, slices: int = 1, warm_up: bool = 
 
 
 def test_an_idle_time_is_planned_and_no_disturbance(tmp_path: Path) -> None:
-    """A planned idle time is not a disturbance. The step after the idle time records its exact length, and the longest
-    gap does not include it.
+    """A planned idle time is not a disturbance. The step after the idle time records the exact length of this time, and
+    the longest gap does not include it.
     """
 
     def procedure() -> Procedure:
@@ -108,7 +108,9 @@ class Oversleeping(SimulatedEngine):
 
 
 def test_an_idle_time_that_was_far_longer_than_asked_is_a_disturbance(tmp_path: Path) -> None:
-    """An idle time that lasted much longer than planned is a disturbance, because only the planned time is excused."""
+    """If an idle time lasted much longer than planned, it is a disturbance, because only the planned time is
+    permitted.
+    """
 
     def procedure() -> Procedure:
         yield one_round(1)
@@ -123,8 +125,8 @@ def test_an_idle_time_that_was_far_longer_than_asked_is_a_disturbance(tmp_path: 
 
 
 def test_a_warm_up_is_kept_and_in_no_result(tmp_path: Path) -> None:
-    """A warm-up is stored but is part of no result. This rule applies to a step and to slices of a stream that then
-    continues without a gap.
+    """A warm-up is stored but is not part of any result. This rule applies to a step, and to slices of a stream that
+    then continues without a gap.
     """
 
     def procedure() -> Procedure:
@@ -154,8 +156,8 @@ def test_a_warm_up_is_kept_and_in_no_result(tmp_path: Path) -> None:
 
 
 def test_no_hand_over_is_cold_but_to_a_fill(tmp_path: Path) -> None:
-    """Every phase is handed over except after a purge: fills, rounds, streams, sections and tests follow each other
-    without a cold start.
+    """Every phase begins with a hand-over, except after a purge. Fills, rounds, streams, sections and tests therefore
+    follow each other without a cold start.
     """
 
     def first() -> Procedure:
@@ -180,15 +182,15 @@ def test_no_hand_over_is_cold_but_to_a_fill(tmp_path: Path) -> None:
 
 
 class Careless(SimulatedEngine):
-    """An engine that hands over no phase."""
+    """An engine that performs no hand-over."""
 
     def start_next(self, load):  # type: ignore[no-untyped-def]
-        """Ignore the next load."""
+        """Ignore the next load, so that no hand-over occurs."""
 
 
 @pytest.mark.parametrize("kind", ["fill", "round", "stream", "section"])
 def test_the_longest_gap_covers_each_kind_of_hand_over(tmp_path: Path, kind: str) -> None:
-    """The longest gap includes a late start after each kind of hand-over. It leaves out only planned time."""
+    """The longest gap includes a late start after each kind of hand-over. It excludes only planned time."""
 
     def procedure() -> Procedure:
         if kind == "fill":
@@ -211,9 +213,7 @@ def test_the_longest_gap_covers_each_kind_of_hand_over(tmp_path: Path, kind: str
 
 
 class Drifting(SimulatedEngine):
-    """An engine with slices that last slightly less than the distance between their starts, as with fio's clock and
-    reports.
-    """
+    """An engine whose slices last slightly less than the time between their starts, as with fio's clock and reports."""
 
     def measure_slice(self, phase, *, then, on_sample):  # type: ignore[no-untyped-def]
         execution = super().measure_slice(phase, then=then, on_sample=on_sample)
@@ -223,8 +223,8 @@ class Drifting(SimulatedEngine):
 
 
 def test_slices_lie_where_they_were_recorded(tmp_path: Path) -> None:
-    """Slices are placed at their recorded start times, because the sum of their durations drifts from the real time
-    over a day.
+    """Slices are placed at their recorded start times. Over a day, the sum of their durations would deviate from the
+    real time.
     """
 
     def procedure() -> Procedure:

@@ -1,4 +1,4 @@
-"""Procedures: the phases that each test requests, their order, and the condition that ends the test
+"""The procedures of the tests: the phases that each test requests, their order, and the condition that ends the test
 (docs/explanation/method.md).
 """
 
@@ -79,8 +79,8 @@ def run(
 
 
 def test_iops_is_purge_fill_and_rounds_of_56_cells_in_the_mandatory_order() -> None:
-    """The IOPS test of the PTS runs a purge, a fill of 2 x sequential 128 KiB, and rounds of 56 cells of 60 s at TC 4 /
-    QD 32. The mix is the outer loop and the block size is the inner loop.
+    """The IOPS test of the PTS runs a purge, two sequential 128 KiB fills, and rounds of 56 cells of 60 s at TC 4 / QD
+    32. The mix is the outer loop and the block size is the inner loop.
     """
     phases, _, outcomes = run("iops")
     assert isinstance(phases[0], Purge)
@@ -98,8 +98,8 @@ def test_iops_is_purge_fill_and_rounds_of_56_cells_in_the_mandatory_order() -> N
 
 
 def test_iops_tracks_random_4k_writes_by_key() -> None:
-    """Only the cell of random 4 KiB writes decides about steady state. Variation in other cells does not matter, but
-    variation in this cell does.
+    """Only the cell of random 4 KiB writes decides about steady state. If the values of other cells vary, the decision
+    does not change.
     """
 
     def others_jump(phase: Phase, cell: Workload) -> float:
@@ -121,7 +121,9 @@ def test_iops_tracks_random_4k_writes_by_key() -> None:
 
 
 def test_steady_exactly_in_the_last_round_counts() -> None:
-    """A window that becomes steady exactly in round 25, the last round, is steady. In TKperf 2.2 it was not."""
+    """A window that becomes steady exactly in round 25, the last round, is steady. TKperf 2.2 did not treat it as
+    steady.
+    """
 
     def settles(phase: Phase, cell: Workload) -> float:
         number = getattr(phase, "number", 0)
@@ -134,7 +136,7 @@ def test_steady_exactly_in_the_last_round_counts() -> None:
 
 
 def test_a_4kn_device_drops_512_and_still_tracks_4k() -> None:
-    """A device with 4 KiB sectors leaves out smaller block sizes, with a warning. Random 4 KiB writes are still
+    """On a device with 4 KiB sectors, smaller block sizes are left out with a warning. Random 4 KiB writes are still
     tracked.
     """
     basic = choose_tests(load_profile("pts-e-1.1"), "ssd")
@@ -163,7 +165,7 @@ def test_throughput_purges_and_preconditions_before_each_block_size() -> None:
 
 def test_tkperf_throughput_copies_the_rounds_of_1024k_without_fill() -> None:
     """The profile tkperf-2.2 measures throughput with five block sizes and without a fill. The other sizes run as many
-    rounds as 1024 KiB did.
+    rounds as the size of 1024 KiB.
     """
 
     def slow_start(phase: Phase, cell: Workload) -> float:
@@ -203,8 +205,8 @@ def test_latency_runs_at_one_outstanding_io_and_ends_with_the_histogram_run() ->
 
 
 def test_a_histogram_run_says_that_steady_state_was_missed() -> None:
-    """A histogram run without preceding steady state states this, because its percentiles then describe a drive that
-    was not judged steady.
+    """If a histogram run does not follow steady state, it states this, because its percentiles then describe a drive
+    that was not judged steady.
     """
     _, _, outcomes = run("lat", iops=lambda phase, cell: 0.0)
     rounds_, histogram = outcomes
@@ -236,8 +238,8 @@ def test_write_saturation_samples_minutes_1_31_61() -> None:
 
 
 def test_write_saturation_ends_at_four_times_the_range_by_bytes_written() -> None:
-    """Write saturation ends when four times the range was written. The written bytes count, not the rate multiplied by
-    the nominal minutes.
+    """Write saturation ends when four times the range was written. tkperf uses the number of written bytes, and not the
+    rate multiplied by the nominal minutes.
     """
     per_slice = (1000 * 60) * 4096
     phases, _, outcomes = run("writesat", range_bytes=per_slice * 10 // 4)
@@ -285,7 +287,9 @@ def text_of(test: str, profile: Profile, *, purge: str | None = "Purge") -> str:
 
 @pytest.mark.parametrize("test", SSD_TESTS)
 def test_the_text_says_purge_only_where_one_is_done(test: str) -> None:
-    """The description of a test mentions a purge only if the run purges. With ``--no-purge`` it mentions none."""
+    """The description of a test mentions a purge only if the run purges the device. With ``--no-purge``, it mentions no
+    purge.
+    """
     profile = load_profile("quick")
     assert "Purge" in text_of(test, profile)
     assert "Purge" not in text_of(test, profile, purge=None)
@@ -309,8 +313,8 @@ def test_the_text_says_which_block_sizes_are_judged() -> None:
 
 @pytest.mark.parametrize("profile", built_in_profiles())
 def test_walking_a_test_finds_every_workload(profile: str) -> None:
-    """The workloads of a test are exactly those of its rounds, fills and streams, each once. Only these workloads need
-    space on the device.
+    """The workloads of a test are exactly those of its rounds, fills and streams, each listed once. Only these
+    workloads need space on the device.
     """
     loaded = load_profile(profile)
     for test in TESTS:
@@ -374,8 +378,8 @@ def test_throughput_of_pts_2_0_fills_in_its_block_size_at_its_demand(profile: st
 
 @pytest.mark.parametrize(("profile", "demand"), [("pts-2.0", (4, 32)), ("pts-2.0-client", (2, 16))])
 def test_write_saturation_of_pts_2_0_ends_after_six_hours(profile: str, demand: tuple[int, int]) -> None:
-    """Write saturation of PTS 2.0 ends after 360 slices of a minute, unless it became steady or wrote four times the
-    range before. The histogram run follows.
+    """Write saturation of PTS 2.0 ends after 360 slices of a minute. It ends earlier if it becomes steady or has
+    written four times the range. The histogram run follows.
     """
 
     def unsteady(phase: Phase, cell: Workload) -> float:
@@ -403,8 +407,8 @@ def test_a_profile_may_fill_another_range_than_it_tests() -> None:
 
 
 def test_the_text_says_what_is_tracked_filled_and_with_which_demand() -> None:
-    """If a profile has more than one tracked variable, fill or demand, the description lists what is tracked, what is
-    filled and with which demand.
+    """If a profile has more than one tracked variable, fill or demand, the description lists the tracked variables and
+    the fills with their demands.
     """
     assert "Tracking variables, all steady in one window: IOPS of RND 0/100 4k, 65/35 64k, 100/0 1024k" in text_of(
         "iops", load_profile("pts-2.0")

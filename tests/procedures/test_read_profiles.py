@@ -94,7 +94,7 @@ def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
             "is not allowed, it takes a number",
         ),
         ('length = "100%"', 'length = "' + "9" * 1_000_002 + '"', "active_range.length", "not a size"),
-        # These values make no sense, but a run would really last as long as they state.
+        # These values make no sense, but they are valid, and a run would really last as long as they state.
         ("max_rounds = 25", "max_rounds = 100000000", "steady_state.max_rounds", "1 to 10,000"),
         ("window_rounds = 5", "window_rounds = 1000", "steady_state.window_rounds", "2 to 100"),
         ("max_slices = 1440", "max_slices = 100000000", "write_saturation.max_slices", "to 20,000"),
@@ -155,7 +155,7 @@ def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
     ],
 )
 def test_a_mistake_is_named_with_file_key_and_reason(old: str, new: str, key: str, reason: str) -> None:
-    """A typo or an impossible value in a profile is refused immediately, with file, key and reason."""
+    """A typing error or an impossible value in a profile is refused immediately, with file, key and reason."""
     assert old in TEXT
     with pytest.raises(ProfileError) as caught:
         parse_profile(TEXT.replace(old, new, 1), file="mine.toml")
@@ -189,8 +189,8 @@ def test_other_numbers_have_a_name_of_their_own(tmp_path: Path, old: str, new: s
 
 @pytest.fixture(scope="module")
 def largest_profile() -> Profile:
-    """Return a profile with each number at its limit. The fixture is made once, because reading this profile walks
-    through all tests.
+    """Return a profile in which each number is at its limit. The profile is read only once, because tkperf then goes
+    through all phases of all tests.
     """
     text = (resources.files("tkperf.procedures.profiles") / "quick.toml").read_text()
     for old, new in (
@@ -269,8 +269,8 @@ def test_a_device_whose_sector_no_block_size_fits_is_refused() -> None:
 
 
 def test_a_block_size_is_left_out_only_of_the_tests_to_run() -> None:
-    """Block sizes are left out only from the selected tests. A hard disk run with 4 KiB sectors loses no block size,
-    whatever sizes the SSD tests of the profile use.
+    """Block sizes are left out only from the selected tests. A hard disk run with 4 KiB sectors loses no block size.
+    The block sizes of the profile's SSD tests do not matter.
     """
     hdd = tuple(HDD_TESTS.values())
     profile = load_profile("quick")
@@ -279,8 +279,8 @@ def test_a_block_size_is_left_out_only_of_the_tests_to_run() -> None:
     assert fitted.table(IopsTable) == profile.table(IopsTable)
     _, warnings = fit_to_sector(profile, 4096, (SSD_TESTS["lat"],))
     assert list(warnings) == ["lat"]
-    # The throughput test has a block size that fits a sector of 64 KiB, and the IOPS test, which tracks 4 KiB, is not
-    # selected.
+    # Only the throughput test is selected, which has a block size that fits a sector of 64 KiB. The IOPS test, which
+    # tracks 4 KiB, is not selected.
     _, warnings = fit_to_sector(profile, 65536, (SSD_TESTS["tp"],))
     assert not warnings
     small = msgspec.structs.replace(profile.table(HardDiskTable), iops_block_sizes_kib=(4, 0.5))
@@ -289,7 +289,7 @@ def test_a_block_size_is_left_out_only_of_the_tests_to_run() -> None:
 
 
 def test_the_step_length_leaves_the_times_of_write_saturation() -> None:
-    """The option for the step length does not change the times of write saturation: it still lasts 24 h, and a slice is
+    """The option for the step length does not change the times of write saturation. It still lasts 24 h, and a slice is
     judged every 30 minutes.
     """
     for step_s, longest_s in ((120.0, 86400), (60.0, 86400), (5.0, 86400), (1.0, 20_000)):
@@ -310,8 +310,8 @@ def without(table: str, text: str = TEXT) -> str:
 
 
 def test_a_profile_may_leave_out_tests() -> None:
-    """A test is not offered if the profile lacks its table. If a user requests such a test, the message names the
-    profiles that define it.
+    """If a profile lacks the table of a test, the test is not offered. If a user requests such a test, the message
+    names the profiles that define it.
     """
     profile = parse_profile(without("latency"), file="mine.toml")
     assert [test.name for test in choose_tests(profile, "ssd")] == ["iops", "tp", "writesat"]
@@ -325,14 +325,14 @@ def test_a_profile_may_leave_out_tests() -> None:
 
 
 def test_a_table_of_no_test_is_a_mistake() -> None:
-    """A table that belongs to no test is refused, because otherwise a typo would make a test disappear."""
+    """A table that belongs to no test is refused. Otherwise a typing error in its name would make a test disappear."""
     with pytest.raises(ProfileError, match=r"mine.toml, key latencyy: choose from name"):
         parse_profile(TEXT.replace("[latency]", "[latencyy]"), file="mine.toml")
 
 
 def test_a_stored_profile_is_read_table_by_table() -> None:
-    """A stored profile is read table by table. A missing or additional key in one table, as from another version, makes
-    no other table unreadable.
+    """A stored profile is read table by table. If one table contains a missing or additional key, as from another
+    version, all other tables remain readable.
     """
     stored = load_profile("quick").as_plain_data()
     whole = read_stored_profile(stored)
@@ -361,7 +361,7 @@ def test_each_test_has_a_descriptor_of_its_own() -> None:
 
 
 def tables_of(page: str) -> list[list[list[str]]]:
-    """Return every table of a page in docs/ as rows of cells, with the head as the first row."""
+    """Return every table of a page in docs/ as rows of cells. The header is the first row."""
     found: list[list[list[str]]] = []
     before = ""
     for line in (Path(__file__).parents[2] / "docs" / page).read_text("utf-8").splitlines():
@@ -375,7 +375,7 @@ def tables_of(page: str) -> list[list[list[str]]]:
 
 
 def numbers(name: str) -> dict[str, str]:
-    """Return every number of a profile by its key ``table.key``, in the form that people read."""
+    """Return every number of a profile with its key ``table.key``, in the form that users read."""
     return {
         f"{table}.{key}": show_value(value)
         for table, keys in load_profile(name).as_plain_data().items()
@@ -386,7 +386,7 @@ def numbers(name: str) -> dict[str, str]:
 
 
 def test_the_record_of_sources_has_every_table_of_every_profile() -> None:
-    """The table of sources in the documentation has a row for each table of a profile, and no other row."""
+    """The table of sources in the documentation has exactly one row for each table of a profile."""
     (sources,) = (table for table in tables_of("adr/0048-what-the-sources-leave-open.md") if table[0][0] == "table")
     named = {name.strip("` ") for row in sources[1:] for name in row[0].split(",")}
     assert named == {key.partition(".")[0] for name in built_in_profiles() for key in numbers(name)}
@@ -438,8 +438,8 @@ def test_the_other_specifications_have_their_numbers(
 
 
 def test_all_is_every_test_that_the_profile_defines() -> None:
-    """The word "all" selects every test that the profile defines, also together with the name of a test. Without names,
-    a profile that has no default test runs all of its tests.
+    """The word "all" selects every test that the profile defines, even together with the name of a test. If a profile
+    has no default test and no test is named, all of its tests run.
     """
 
     def chosen(profile: Profile, *names: str, suite: str = "ssd") -> list[str]:
@@ -499,7 +499,9 @@ def unbounded(type_: inspect.Type, path: str) -> Iterator[str]:
 
 
 def test_no_number_can_be_infinite() -> None:
-    """Every number of a profile or workload file has a lower and an upper bound, which exclude TOML's inf and nan."""
+    """Every number of a profile or workload file has a lower and an upper bound. These bounds exclude TOML's inf and
+    nan.
+    """
     types: list[type] = [*SHARED_TABLES, *(test.table for test in TESTS if test.table)]
     types += [PurgePhase, FillPhase, IdlePhase, RoundsPhase, StreamPhase, Load]
     found = {place for type_ in types for place in unbounded(inspect.type_info(type_), type_.__name__)}

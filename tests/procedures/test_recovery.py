@@ -85,7 +85,7 @@ def end_s(step: StepRecord) -> float:
 
 def test_host_idle_recovery_asks_for_its_wait_states_in_their_order() -> None:
     """HIR of PTS-E 1.1 runs a purge and writes until steady state. For each idle time from 5 to 50 s, it then writes
-    360 times for 5 s with this idle time in between, and afterwards writes for 30 min without pauses.
+    360 times for 5 s, with this idle time between the writes. After that, it writes for 30 min without pauses.
     """
     phases, verdicts, outcomes = run("hir")
     assert isinstance(phases[0], Purge)
@@ -184,11 +184,11 @@ def test_cross_stimulus_recovery_asks_for_its_groups_back_to_back() -> None:
 
 
 def test_cross_stimulus_recovery_is_one_series_without_a_gap() -> None:
-    """On the simulated drive, XSR is one series without a gap: every slice begins where the preceding slice ends, also
+    """On the simulated drive, XSR is one series without a gap. Every slice begins where the preceding slice ends, even
     when the load changes.
     """
     table = load_profile("pts-e-1.1").table(CrossStimulusRecoveryTable)
-    # Slices of one second lead to the same course with a 60th of the samples.
+    # With slices of one second, the result is the same, but only a 60th of the samples is computed.
     profile = load_profile("pts-e-1.1").with_tables(msgspec.structs.replace(table, slice_s=1))
     steps = steps_of(measure(SSD_TESTS["xsr"], profile))
     assert len(steps) == 1320
@@ -225,7 +225,9 @@ def cross(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_recovery_time_is_stated(cross: Path) -> None:
-    """The recovery time ends with the slice that reaches the mean of the first group, after four slow seconds."""
+    """The recovery time ends with the first slice that reaches the mean of the first group. Four slow seconds precede
+    this slice.
+    """
     result = analyse(read_run(cross))
     (table,) = build_section_tables(result.tests[0], None)
     assert table.title == "Throughput (MB/s) of each section"
@@ -248,7 +250,7 @@ def test_the_recovery_time_is_stated(cross: Path) -> None:
 
 
 def test_a_change_of_load_is_drawn_second_by_second(cross: Path) -> None:
-    """A change of load is drawn second by second. The change is at time 0, with one group before and one group after
+    """A change of load is drawn second by second. The change is at time 0, with one group before it and one group after
     it. In the preceding chart, all groups share one axis.
     """
     shown = view_of(cross).tests[0].charts
@@ -278,8 +280,8 @@ def idle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_headline_names_its_wait_state(idle: Path) -> None:
-    """A headline of HIR names its wait state, because the mean of bursts says nothing about the drive without the idle
-    time. One wait state represents all.
+    """A headline of HIR names its wait state, because the mean of bursts does not describe the drive without the idle
+    time. Only one wait state has a headline.
     """
     rates = [one.label for one in build_headlines(analyse(read_run(idle)).tests) if one.key == "iops"]
     assert rates == ["4 KiB random write, bursts after 1 s idle"]
@@ -287,8 +289,8 @@ def test_a_headline_names_its_wait_state(idle: Path) -> None:
 
 
 def test_all_wait_states_are_on_one_figure(idle: Path) -> None:
-    """One figure shows all wait states. Each wait state has a curve that begins at 0, with the bursts first and then
-    the baseline.
+    """One figure shows all wait states. Each wait state has a curve that begins at 0. The curve shows the bursts first
+    and then the baseline.
     """
     view = view_of(idle)
     shown, course = view.tests[0].charts, view.tests[0].events.charts
@@ -314,7 +316,7 @@ def test_all_wait_states_are_on_one_figure(idle: Path) -> None:
         "Wait state 2 s",
         "Baseline after 2 s",
     ]
-    assert "recovered (s)" not in table.columns  # no other load ran from which the drive could recover
+    assert "recovered (s)" not in table.columns  # the drive had no other load from which it could recover
 
 
 def test_preconditioning_is_drawn_over_time_in_every_test(tmp_path: Path) -> None:
@@ -334,14 +336,14 @@ def test_preconditioning_is_drawn_over_time_in_every_test(tmp_path: Path) -> Non
         "preconditioning",
         "Throughput 128k",
     ]
-    # The fill writes 1 GiB twice at slightly less than 530 MB/s. It lasts five seconds, of which the last is
+    # The fill writes 1 GiB twice at slightly less than 530 MB/s. It lasts five seconds, and the last of them is
     # incomplete.
     assert [row["series"] for row in rows_of(charts["tppreconditioning"])] == ["preconditioning"] * 5
 
 
 def test_steps_that_all_began_at_once_have_no_timeline(idle: Path) -> None:
-    """Steps that all have the same start, as in an imported run without start times, have no timeline, because tkperf
-    invents no times.
+    """If all steps have the same start, as in an imported run without start times, no timeline is drawn, because tkperf
+    does not invent times.
     """
     record = read_run(idle)
     steps = tuple(replace(step, started_s=0.0) for step in record.tests[0].steps)
@@ -368,8 +370,8 @@ def two_streams(profile: Profile, _range_bytes: int, *, course: bool) -> Procedu
 
 
 def test_a_course_is_its_phases_one_after_the_other() -> None:
-    """A series of phases that is requested together leads to the same steps, times and remaining times as the same
-    phases requested one by one.
+    """If a series of phases is requested together, its steps, times and remaining times are the same as if the phases
+    were requested one by one.
     """
     told = []
     for course in (True, False):
@@ -396,7 +398,7 @@ def changed_saturation(**changes: object) -> Profile:
 
 def test_write_saturation_takes_other_stimuli_and_six_hours() -> None:
     """Write saturation also accepts the length and the mixes of PTS 2.0, for instance random 8 KiB 65/35. The histogram
-    is then taken from 20 minutes of the same workload.
+    is then measured during 20 minutes of the same workload.
     """
     profile = changed_saturation(
         read_percent=65, block_size_kib=8, max_slices=360, round_every_slices=0, histogram_s=1200
@@ -414,8 +416,8 @@ def test_write_saturation_takes_other_stimuli_and_six_hours() -> None:
 
 
 def test_the_histogram_of_write_saturation_may_have_its_own_demand() -> None:
-    """The histogram of write saturation may have a separate demand, because some readers understand PTS 2.0 as one
-    outstanding I/O after a stream at TC 4 / QD 32. The stream may be sequential.
+    """The histogram of write saturation may have a separate demand. Some readers interpret PTS 2.0 as one outstanding
+    I/O after a stream at TC 4 / QD 32. The stream may be sequential.
     """
     profile = changed_saturation(access=Access.SEQUENTIAL, histogram_s=60, histogram_jobs=1, histogram_io_depth=1)
     phases, _, outcomes = drive(SSD_TESTS["writesat"].procedure(profile, 10**15), steadily)
@@ -444,7 +446,7 @@ def test_the_histogram_of_write_saturation_may_have_its_own_demand() -> None:
     ],
 )
 def test_a_slip_in_their_tables_is_named(old: str, new: str, found: str) -> None:
-    """A mistake in the tables of the recovery tests is refused in one line with file, key and reason, before anything
+    """A mistake in the tables of the recovery tests is refused in one line with file, key and reason, before any phase
     runs.
     """
     text = (Path(__file__).parents[2] / "src/tkperf/procedures/profiles/pts-e-1.1.toml").read_text()

@@ -1,5 +1,5 @@
-"""Loads that run at the same time: the phases that a workload file describes with them, and the mistakes that tkperf
-names.
+"""Loads that run at the same time. The tests check the phases that a workload file with such loads describes, and the
+mistakes that tkperf reports.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ TOGETHER = combine(
 
 
 def asked_of(text: str, tmp_path: Path, latencies_us: tuple[float, ...] = (100,)) -> list[Yielded]:
-    """Return all phases and outcomes of the test if the latency of its reader has these values in turn."""
+    """Return all phases and outcomes of the test. The latency of its reader has the given values in turn."""
     test, profile = own(text, tmp_path)
     latencies = list(latencies_us)
 
@@ -153,7 +153,7 @@ def test_streams_are_what_the_file_says(tmp_path: Path) -> None:
 
 def test_steady_state_can_be_that_of_one_stream(tmp_path: Path) -> None:
     """If steady state is defined for one stream, rounds continue until the latency of this stream is steady, even if
-    the IOPS of all streams are steady before.
+    the IOPS of all streams become steady earlier.
     """
     outcomes = [one for one in asked_of(FILE, tmp_path, (500, 400, 300, 200, 100)) if isinstance(one, SectionOutcome)]
     assert outcomes[0].verdict is not None
@@ -166,8 +166,8 @@ def test_steady_state_can_be_that_of_one_stream(tmp_path: Path) -> None:
 
 
 def test_a_plan_counts_the_writes_of_all_streams(tmp_path: Path) -> None:
-    """A plan counts the writes of all streams. An offered rate bounds the writes of a stream. Trims and reads write
-    nothing.
+    """A plan counts the writes of all streams. An offered rate limits the writes of a stream. Trims and reads do not
+    count as writes.
     """
     only_rated = FILE.replace('together = ["reader", "log", "writer"]', 'together = ["reader", "writer"]')
     only_rated = only_rated.replace('{ quantity = "latency_mean_us", load = "reader" }, ', "")
@@ -221,8 +221,8 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, old: str, new: str, s
 
 @pytest.mark.parametrize("name", ["all", "reader, flushes"])
 def test_a_stream_cannot_have_the_name_of_another_row(tmp_path: Path, name: str) -> None:
-    """Results call the total ``all`` and the flushes of a load ``NAME, flushes``, so a stream with such a name would be
-    mistaken for them in tables, claims and exports.
+    """Results use ``all`` for the total and ``NAME, flushes`` for the flushes of a load. A stream with such a name is
+    refused, because it could not be distinguished in tables, claims and exports.
     """
     text = FILE.replace("[loads.trimmer]", f'[loads."{name}"]').replace('"trimmer"', f'"{name}"')
     with pytest.raises(UsageError, match=rf"phase 2 \(stream\), key together: the name {name} has another meaning"):
@@ -258,7 +258,9 @@ def test_an_option_that_makes_a_workload_file_impossible_is_refused(
 
 
 def test_more_than_16_streams_are_refused(tmp_path: Path) -> None:
-    """More than 16 streams are refused, because fio's report on each thread would make more streams too expensive."""
+    """More than 16 streams are refused, because fio reports on each thread, and these reports would be too
+    expensive.
+    """
     loads = "".join(
         f'[loads.r{number}]\naccess = "random"\nread_percent = 100\nblock_size_kib = 4\njobs = 1\n'
         for number in range(17)
@@ -306,8 +308,8 @@ def test_a_region_that_does_not_fit_names_its_load(tmp_path: Path, old: str, new
 
 
 def test_a_plan_warns_of_streams_that_offer_more_than_the_device_writes(tmp_path: Path) -> None:
-    """A plan warns if the offered writes of all streams together exceed a known rate of the device. An assumed rate
-    and an excess within the rounding of the rates cause no warning.
+    """A plan warns if the offered writes of all streams together exceed a known rate of the device. If the rate is
+    assumed, or if the excess is within the rounding of the rates, no warning is printed.
     """
     (tmp_path / "own.toml").write_text(FILE)
     plan = plan_run(RunRequest(suite="ssd", device="sim:nvme-4kn", tests=(str(tmp_path / "own.toml"),)))

@@ -1,4 +1,4 @@
-"""``make wheel`` builds the sdist and the wheel. The same commit always leads to the same bytes."""
+"""``make wheel`` builds the sdist and the wheel. The same commit always leads to identical bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tkperf.model.choices import built_in_profiles
 
 SOURCES = Path(__file__).parents[2]
 BUILT = "tkperf/model/built_version.py"
-# The smallest part of the checkout that can be built, so that a test can tag and commit it.
+# The smallest part of the checkout that can be built. A test copies only this part, in order to tag and commit it.
 LEAST = (
     ".git_archival.txt",
     ".gitattributes",
@@ -220,7 +220,9 @@ def test_an_untagged_commit_is_no_release(repository: Path, tmp_path: Path) -> N
 
 
 def test_sources_without_git_have_the_version_of_their_tag(repository: Path, tmp_path: Path) -> None:
-    """An archive that git made from a tag has the version of the tag. Other sources without git are no release."""
+    """An archive that git made from a tag has the version of the tag. Other sources without git do not count as a
+    release.
+    """
     git(repository, "tag", "v3.2.1")
     git(repository, "archive", "--prefix", "archive/", "--output", str(tmp_path / "archive.tar"), "HEAD")
     with tarfile.open(tmp_path / "archive.tar") as opened:

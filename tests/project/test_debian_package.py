@@ -1,5 +1,5 @@
-"""Rules for ``make deb``: the version, the copyrights and the files of the Debian package. scripts/try-deb.sh tests the
-package itself.
+"""Rules for ``make deb``. They concern the version, the copyrights and the files of the Debian package.
+scripts/try-deb.sh tests the package itself.
 """
 
 from __future__ import annotations

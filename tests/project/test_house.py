@@ -1,5 +1,5 @@
-"""Only two places refer to a test by its name: the module of the test, and the code that reads and writes the format of
-TKperf.
+"""A test is referred to by its name in only two parts of the code: the module of the test, and the code that reads and
+writes the format of TKperf.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ SECTIONS = {
 QUANTITY_WORDS = {*QUANTITIES, *(each.label for each in QUANTITIES.values())}
 ALLOWED = (
     "procedures/",
-    # The names that the command line offers without loading the tests: tests/model/test_choices.py compares them.
+    # This module contains the names that the command line offers without loading the tests. tests/model/test_choices.py
+    # compares these names with the tests.
     "model/choices.py",
     # The code for the format of TKperf, in which the test of a value is an XML element.
     "render/export_tkperf.py",
@@ -37,7 +38,7 @@ ALLOWED = (
     "interop/__init__.py",
     "page/comparison/build_page.py",
 )
-# The same words with another meaning: keys in the output of fio, programs, commands, quantities and charts.
+# These words occur with another meaning: keys in the output of fio, programs, commands, quantities and charts.
 OTHER_MEANINGS = {
     ("interop/fio_result.py", "lat"),
     ("pipeline/diagnosis.py", "fio"),
@@ -56,7 +57,7 @@ OTHER_MEANINGS = {
 
 
 def strings(node: ast.AST | None) -> Iterator[str]:
-    """Yield the string of an expression, or the strings of a list of expressions."""
+    """Yield the string that an expression contains, or the strings in a list of expressions."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.Tuple | ast.List | ast.Set):

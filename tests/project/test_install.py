@@ -20,8 +20,8 @@ HOME = Path("lib/tkperf")
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """A prefix into which tkperf was installed, with the output of make and with the files in the checkout before the
-    installation.
+    """A prefix into which tkperf was installed, with the output of make. The record also contains the files in the
+    checkout before the installation.
     """
 
     prefix: Path
@@ -31,7 +31,7 @@ class Made:
 
 
 def make(target: str, *, check: bool = True, **variables: str | Path) -> str:
-    """Return the output of make on both streams. The umask is strict, as careful administrators set it."""
+    """Return the output of make on both streams. The umask is strict, because some administrators use such a umask."""
     done = subprocess.run(
         [
             *("sh", "-c", 'umask 077; exec make -C "$0" "$@"', str(SOURCES)),
@@ -75,15 +75,16 @@ def index_file() -> tuple[int, int] | None:
     """Return the identity and the time of git's index, which belongs to the user who wrote it last."""
     try:
         facts = (SOURCES / ".git/index").stat()
-    except (FileNotFoundError, NotADirectoryError):  # the checkout is an archive of the sources or a second work tree
+    # the checkout is an archive of the sources or an additional work tree
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return facts.st_ino, facts.st_mtime_ns
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """Return an installation into a new folder. Root makes it from the checkout of another user, for which git reports
-    "dubious ownership".
+    """Return an installation into a new folder. Root installs tkperf from the checkout of another user, for which git
+    reports "dubious ownership".
     """
     folder = tmp_path_factory.mktemp("make install")
     prefix = folder / "a prefix"
@@ -114,7 +115,7 @@ def test_what_was_installed_measures_and_reports(made: Made, tmp_path: Path) -> 
 
 
 def test_all_users_can_read_it(made: Made) -> None:
-    """All users can read an installation, whatever umask the user who made it had."""
+    """All users can read an installation. The umask of the user who installed tkperf does not matter."""
     for path in (made.prefix, *made.prefix.rglob("*")):
         if not path.is_symlink():
             wanted = 0o755 if path.is_dir() else 0o644
@@ -148,7 +149,7 @@ def test_the_version_is_that_of_the_commit(made: Made, tmp_path: Path) -> None:
 
 
 def test_man_and_shells_find_their_files(made: Made, tmp_path: Path) -> None:
-    """The man pages and shell completions are at the places below the prefix where man and the shells search for
+    """The man pages and shell completions are in the folders below the prefix in which man and the shells search for
     them.
     """
     for page in ("tkperf", *(f"tkperf-{name}" for name in COMMANDS)):
@@ -206,8 +207,8 @@ def _fill(pipe: int) -> None:
 
 
 def test_uninstall_leaves_nothing_of_its_own_and_all_else(made: Made) -> None:
-    """``make uninstall`` removes everything that was installed, and leaves files that other users put there. A second
-    uninstallation finds nothing to remove.
+    """``make uninstall`` removes all installed files, and keeps files that other users created. A second call finds no
+    files to remove.
     """
     tree = (made.prefix / HOME / "current").resolve()
     theirs = [made.prefix / "bin/other", tree / "notes.txt"]
@@ -225,8 +226,8 @@ def test_uninstall_leaves_nothing_of_its_own_and_all_else(made: Made) -> None:
 
 
 def test_uninstall_takes_the_folders_that_it_made(tmp_path: Path) -> None:
-    """An installation that was collected with DESTDIR runs from PREFIX and contains no path of the collecting folder.
-    After uninstallation, no folder of the installation remains.
+    """If an installation was collected with DESTDIR, it runs from PREFIX and does not contain the path of the DESTDIR
+    folder. After it is removed, no folder of the installation remains.
     """
     gathered = tmp_path / "gathered"
     said = make("install", DESTDIR=gathered, PREFIX="/opt/x y", EXTRAS="")
@@ -244,7 +245,7 @@ def test_uninstall_takes_the_folders_that_it_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["bin/tkperf", "lib/tkperf/bin", "share/zsh/site-functions/_tkperf"])
 def test_files_of_others_are_not_replaced(tmp_path: Path, name: str) -> None:
     """An installation does not replace files of other programs, such as the tkperf of TKperf 2.2. In this case, it
-    creates nothing.
+    creates no files.
     """
     (tmp_path / name).parent.mkdir(parents=True)
     (tmp_path / name).write_text("of somebody else")
@@ -256,8 +257,8 @@ def test_files_of_others_are_not_replaced(tmp_path: Path, name: str) -> None:
 
 
 def test_an_installation_that_failed_leaves_what_worked(tmp_path: Path) -> None:
-    """A failed installation, in this test without its packages, leaves the working installation. Neither its own files
-    nor those of an installation that a power cut interrupted remain.
+    """If an installation fails, in this test because its packages are missing, the working installation remains. The
+    files of the failed installation are removed, and so are those of an installation that a power failure interrupted.
     """
     old = tmp_path / HOME / "tree-1"
     (old / "half").mkdir(parents=True)
@@ -271,8 +272,8 @@ def test_an_installation_that_failed_leaves_what_worked(tmp_path: Path) -> None:
 
 
 def test_a_damaged_list_is_not_guessed_at(tmp_path: Path) -> None:
-    """Without a readable list of installed files, nothing is removed, because tkperf does not guess which files ``make
-    install`` created.
+    """If the list of installed files cannot be read, no files are removed, because tkperf does not guess which files
+    ``make install`` created.
     """
     (tmp_path / HOME / "tree-1").mkdir(parents=True)
     (tmp_path / HOME / "installed.json").write_text("{")
@@ -283,7 +284,9 @@ def test_a_damaged_list_is_not_guessed_at(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["../../etc", "/etc", "lib/tkperf/../../x", "lib/tkperf"])
 def test_a_list_that_leads_elsewhere_removes_nothing(tmp_path: Path, path: str) -> None:
-    """Only folders directly in lib/tkperf are ever removed, whatever the list of installed files contains."""
+    """Only folders directly in lib/tkperf are ever removed, even if the list of installed files contains other
+    folders.
+    """
     (tmp_path / "prefix" / HOME).mkdir(parents=True)
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/precious").touch()
@@ -294,8 +297,8 @@ def test_a_list_that_leads_elsewhere_removes_nothing(tmp_path: Path, path: str) 
 
 
 def test_a_python_in_a_home_is_refused(tmp_path: Path) -> None:
-    """A Python in the home folder of a user is refused, because other users may not have access to it and it disappears
-    with its user.
+    """A Python in the home folder of a user is refused. Other users may not have access to it, and it disappears if the
+    user is removed.
     """
     own = tmp_path / "python3"
     own.symlink_to(Path(sys.executable).resolve())
@@ -312,7 +315,7 @@ def test_a_python_in_a_home_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_archives_tree_runs_wherever_it_is_put(tmp_path: Path) -> None:
-    """The folder from the archive runs with its own Python after it was moved to a path with a space, and through a
+    """The folder from the archive runs with its own Python after it was moved to a path with a space, even through a
     link. It contains no path of the machine on which it was built. scripts/try-archive.sh tests the whole archive
     without network.
     """

@@ -1,4 +1,4 @@
-"""The man pages describe everything that the command line accepts, and contain no errors for man."""
+"""The man pages describe every command and option of the command line, and man reports no errors in them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shown(page: Path) -> str:
-    """Return a page as its reader sees it, with each sequence of spaces as one space."""
+    """Return the text of a page as a reader sees it. Each sequence of spaces is replaced with one space."""
     done = subprocess.run(
         ["mandoc", "-T", "utf8", "-O", "width=1000", page], check=True, capture_output=True, text=True
     )
@@ -88,8 +88,8 @@ def test_pages_are_the_same_each_time(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_roff_would_take_as_a_command_is_text(tmp_path: Path) -> None:
-    """A point or an apostrophe at the beginning of a line, a backslash and a hyphen are shown as text in a man page and
-    are not commands of roff.
+    """In a man page, a point or an apostrophe at the beginning of a line, a backslash and a hyphen are shown as text.
+    roff does not interpret them as commands.
     """
     (tmp_path / "odd.py").write_text(
         f"import sys; sys.path.insert(0, {str(SCRIPT.parent)!r})\n"

@@ -40,7 +40,7 @@ def git(folder: Path, *words: str) -> None:
 
 @pytest.fixture
 def release(check: Any, tmp_path: Path) -> Any:
-    """Return a release from a repository with the texts of version 3.0.0 but without its tag."""
+    """Return a release from a repository. The repository contains the texts of version 3.0.0 but not its tag."""
     checkout = tmp_path / "checkout"
     (checkout / "scripts").mkdir(parents=True)
     (checkout / "CHANGELOG.md").write_text("# Changelog\n\n## 3.0.0 (2027-01-01)\n")
@@ -63,7 +63,7 @@ def test_the_tree_must_be_clean(check: Any, release: Any) -> None:
 
 
 def test_the_commit_must_have_a_tag(check: Any, release: Any) -> None:
-    """Only a commit with the tag of a release is a release. The commit after it is not."""
+    """Only a commit with the tag of a release counts as this release. The following commit does not."""
     with pytest.raises(check.CheckError, match="no tag"):
         check.check_tag(release)
     git(release.checkout, "tag", "v3.0.0")
@@ -77,8 +77,8 @@ def test_the_commit_must_have_a_tag(check: Any, release: Any) -> None:
 
 
 def test_words_and_promises_must_name_the_release(check: Any, release: Any) -> None:
-    """The changelog must name the version, README must not contradict it, and the promises of each version X.Y.0 must
-    be recorded.
+    """The changelog must contain the version, README must not contradict it, and the promises of each version X.Y.0
+    must be recorded.
     """
     git(release.checkout, "tag", "v3.0.0")
     check.check_words(release)

@@ -1,5 +1,5 @@
-"""Runs of several days: their memory does not grow with time, and their files are small enough for mail. The tests
-count bytes and do not measure time.
+"""Runs of several days. Their memory does not grow with time, and their files are small enough to be sent by mail. The
+tests count bytes and do not measure time.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def script(name: str) -> ModuleType:
 
 BENCH = script("three_days")
 DAY_S = 86_400
-# For each slice, only its result is kept: totals, and a few buckets for percentiles.
+# For each slice, tkperf keeps only the result: the totals, and a few buckets for percentiles.
 MOST_KEPT_BYTES_A_SLICE = 2200
 
 
 def at_slices(act: Callable[[int], None], *numbers: int) -> Callable[[Event], None]:
-    """Return an observer that acts when the slices with these numbers are stored."""
+    """Return an observer that calls ``act`` when the slices with the given numbers are stored."""
 
     def observe(event: Event) -> None:
         if isinstance(event, StepEnded) and event.record.number in numbers:
@@ -65,15 +65,15 @@ def test_memory_grows_by_little_for_each_slice(read_percent: int, tmp_path: Path
         tkperf.run(plan, "n", folder=tmp_path, observers=(at_slices(count, *counted),))
     finally:
         tracemalloc.stop()
-    # A cache of the process grows once, in one of the five parts. The memory for slices grows in all of them.
+    # A cache of the process grows only once, in one of the five parts. The memory for slices grows in all parts.
     growths = sorted(kept[after] - kept[before] for before, after in pairwise(counted))
     assert sum(growths[:-1]) / (4 * 16) < MOST_KEPT_BYTES_A_SLICE, growths
 
 
 @pytest.mark.parametrize("read_percent", [0, 65])
 def test_a_day_of_seconds_is_small(read_percent: int, tmp_path: Path) -> None:
-    """Each second of a day, with the histogram of each direction, needs only a few bytes. The constant size of every
-    run file is not counted.
+    """Each second of a day, with a histogram for each direction, needs only a few bytes. The fixed size of a run file
+    is not counted.
     """
     profile = BENCH.write_profile(tmp_path, 13 / 60, read_percent)
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(profile), tests=["writesat"])

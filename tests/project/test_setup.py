@@ -1,4 +1,6 @@
-"""scripts/setup.sh: its output, the cases in which it does nothing, and the set-up of a checkout that was moved."""
+"""scripts/setup.sh. The tests check its output, the cases in which it changes nothing, and the set-up of a checkout
+that was moved.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 def test_it_says_once_how_to_call_tkperf(checkout: Checkout) -> None:
-    """The first set-up prints once how to call tkperf. The second set-up prints and does nothing."""
+    """The first set-up prints once how to call tkperf. The second set-up prints nothing and changes nothing."""
     said = checkout.set_up()
     assert said.count(".venv/bin/tkperf") == 1
     assert "sudo make install" in said
@@ -92,8 +94,8 @@ def test_set_up_brings_what_reports_and_serve_need(checkout: Checkout) -> None:
 
 
 def test_system_packages_alone_leave_the_checkout_as_it_is(checkout: Checkout) -> None:
-    """Installing only the system packages changes nothing in the checkout. ``sudo make install`` uses this, and no file
-    of root may be created in a user's checkout.
+    """If only the system packages are installed, the checkout does not change. ``sudo make install`` uses this mode,
+    and it must not create files of root in a user's checkout.
     """
     before = set(checkout.folder.rglob("*"))
     checkout.set_up("system")
@@ -102,8 +104,8 @@ def test_system_packages_alone_leave_the_checkout_as_it_is(checkout: Checkout) -
 
 
 def test_the_pages_say_how_tkperf_comes_on_the_path() -> None:
-    """README and the demo script contain the usual way of putting tkperf on the PATH. The page about installation
-    contains all ways.
+    """README and the demo script contain the usual command that puts tkperf on the PATH. The page about installation
+    contains all such commands.
     """
     assert "sudo make install" in (SOURCES / "README.md").read_text(encoding="utf-8")
     page = (SOURCES / "docs/how-to/install.md").read_text(encoding="utf-8")

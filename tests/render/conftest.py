@@ -1,4 +1,6 @@
-"""A browser for tests, and reports that are opened in the browser: a report of all default tests, or of some tests."""
+"""A browser for tests, and reports that are opened in this browser. A report contains all default tests or some
+tests.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a simulated run and its report, which tests only read. All workers of pytest-xdist share it.
+    """Return the folder of a simulated run and its report. Tests only read this folder, and all workers of pytest-xdist
+    share it.
 
-    Without the marker ``report_of``, the report has all default tests.
+    Without the marker ``report_of``, the report contains all default tests.
     """
     base = tmp_path_factory.getbasetemp()
     marker = request.node.get_closest_marker("report_of") or pytest.mark.report_of().mark
@@ -61,8 +64,8 @@ def visit(browser: Browser, report: Path) -> Iterator[Visit]:
     page = new_page(browser, 1300, 900)
     visit = Visit(page=page, path=report)
     yield visit
-    # For every test with this fixture, the page must print nothing on the console and must fetch nothing but its own
-    # file.
+    # In every test with this fixture, the page must print nothing on the console and must load no other file than its
+    # own.
     assert visit.said == []
     assert {url.split("#")[0] for url in visit.asked} == {report.as_uri()}
     page.close()

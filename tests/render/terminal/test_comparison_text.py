@@ -29,7 +29,7 @@ LOADS = {
 
 
 def view_of(count: int) -> ReportView:
-    """Return a comparison of runs with names of usual length. The last run is not steady."""
+    """Return a comparison of runs whose names have a usual length. The last run is not steady."""
     runs = [
         run_of(f"D7-P5520-{n:02}", {load: value * (1 + n / 3) for load, value in LOADS.items()}, steady=n < count - 1)
         for n in range(count)
@@ -62,7 +62,7 @@ def test_a_comparison_is_one_screen(count: int, width: int) -> None:
     assert all(f"{name}:" in text for name, _ in view.decision.lines)
     assert [line for line in lines if line == "Not steady: the last"]
     named = [row.name for row in view.decision.rows if any(line.startswith(f"{row.name} ") for line in lines)]
-    # The number of omitted runs occupies the line of one run.
+    # The line with the number of omitted runs takes the place of one run.
     assert len(named) == (count if count <= MOST_ON_SCREEN else MOST_ON_SCREEN - (width == 80))
     left = [line for line in lines if "more runs" in line]
     assert left == ([f"{count - len(named)} more runs, less often best or worst: --full"] if count == 24 else [])
@@ -90,7 +90,9 @@ def test_of_many_runs_the_best_and_the_worst_are_shown_in_their_order() -> None:
 
 
 def test_a_flaw_names_the_runs_that_have_it() -> None:
-    """The terminal names the runs that are unsteady, disturbed or unfinished. It does not name a run without a flaw."""
+    """The terminal names the runs that are unsteady, disturbed or unfinished. It does not list runs without such a
+    flaw.
+    """
     good = run_of("good", {WORKLOADS[100]: 1.0})
     (test,) = good.tests
     (section,) = test.sections

@@ -1,4 +1,4 @@
-"""Margins of claims in the terminal: a matrix in 80 columns, strips and bars."""
+"""Margins of claims in the terminal. They are shown as a matrix in 80 columns, as strips and as bars."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_matrix_fits_any_terminal(count: int, width: int) -> None:
 def test_a_missed_claim_has_a_sign_without_colours_and_without_unicode() -> None:
     for encoding, sign in (("utf-8", "✗"), ("ascii", "X")):
         (row,) = (line for line in printed(5, 80, encoding) if line.startswith("slot 5 misses"))
-        # The sign marks the result and each claim that is not met.
+        # The sign marks the result of a drive and each claim that is not met.
         assert row.count(sign) == 5
         assert f"-4.1{sign}" in row
 

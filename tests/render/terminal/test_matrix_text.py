@@ -1,4 +1,4 @@
-"""The decision of a comparison fits into the terminal and contains the same statements as the page."""
+"""The decision of a comparison fits into the terminal, and contains the same statements as the page."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ WORKLOADS = {
 
 @pytest.mark.parametrize("count", [2, 4, 12])
 def test_a_matrix_fits_a_terminal_and_has_every_cell(count: int) -> None:
-    """A matrix fits into a terminal and contains every cell. Columns that do not fit next to each other are printed
-    below each other.
+    """A matrix fits into a terminal and contains every cell. If some columns do not fit into the width of the terminal,
+    they are printed below the others.
     """
     runs = [run_of(f"drive-{n}", {READ: 100.0 + 10 * n, WRITE: 10.0, SINGLE: 5.0 + n}) for n in range(count)]
     view = build_comparison_page(compare(runs, Arrangement.RUNS)).decision
@@ -51,7 +51,8 @@ def test_a_matrix_fits_a_terminal_and_has_every_cell(count: int) -> None:
 def test_a_matrix_is_as_long_as_a_screen(count: int, width: int) -> None:
     """A matrix of eight figures has at most 32 lines in a terminal of any usual width.
 
-    If the matrix is too long, it first omits its bars, and then the words that its column heads imply.
+    If the matrix is too long, it first omits its bars. If it is still too long, it omits the words that its column
+    heads imply.
     """
     loads = {
         **{WORKLOADS[mix]: 123_456.0 for mix in (0, 65, 100)},
@@ -81,8 +82,8 @@ def test_without_unicode_the_signs_are_letters() -> None:
 
 
 def test_curves_of_all_runs_are_on_one_scale() -> None:
-    """The curves of all runs have one common scale. A run that is half as fast has lower bars, and a run that ended
-    earlier has no bars after its end.
+    """The curves of all runs have a common scale. A run that is half as fast has lower bars. A run that ended earlier
+    has no bars after its end.
     """
     chart = Chart(
         title="t",
@@ -108,8 +109,8 @@ def test_curves_of_all_runs_are_on_one_scale() -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 160])
 def test_a_list_of_drives_shows_each_reason_in_full(width: int) -> None:
-    """A list of drives never cuts reasons, models, capacities or interfaces. Text that does not fit into its column
-    continues below the line.
+    """A list of drives never truncates reasons, models, capacities or interfaces. Text that does not fit into its
+    column continues on the next line.
     """
     device = {"model": "INTEL SSDSC2KB960G8", "capacity_bytes": 960_197_124_096, "interface": "SATA"}
     runs = [figures_of(name, value, device=device) for name, value in (("A", 100.0), ("B", 200.0))]

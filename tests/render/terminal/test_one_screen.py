@@ -1,5 +1,5 @@
-"""The terminal shows the result of a run on one screen: at most 40 lines, and no line wider than the terminal. A
-command prints the rest.
+"""The terminal shows the result of a run on one screen. The result has at most 40 lines, and no line is wider than the
+terminal. A command prints the remaining results.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def with_findings(view: ReportView, count: int) -> ReportView:
 @pytest.mark.parametrize("tests", [0, 1, 4, 12, 60])
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_one_screen_holds_the_answer(result: RunResult, width: int, tests: int) -> None:
-    """The verdict, the headline figures, the findings and the commands of a run fit into 40 lines, however many tests
-    the run has.
+    """The verdict, the headline figures, the findings and the commands of a run fit into 40 lines. The number of tests
+    in the run does not matter.
     """
     view = with_findings(build_view(result), tests)
     lines = draw(view, width)
@@ -61,8 +61,8 @@ def test_one_screen_holds_the_answer(result: RunResult, width: int, tests: int) 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_long_names_are_no_wider_than_the_terminal(result: RunResult, width: int) -> None:
-    """Names of runs, drives and files that are longer than a line are broken or replaced, so that no line is wider than
-    the terminal.
+    """Names of runs, drives and files that are longer than a line are wrapped or replaced, so that no line is wider
+    than the terminal.
     """
     info = replace(result.info, name=LONG_NAME, device={**result.info.device, "model": LONG_NAME})
     view = build_view(replace(result, info=info))
