@@ -220,3 +220,38 @@ def test_a_demand_is_one_that_tests_can_be_run_at(jobs: int, io_depth: int) -> N
     """
     with pytest.raises(ValueError, match="a test cannot run at"):
         Demand(jobs=jobs, io_depth=io_depth)
+
+
+@pytest.mark.parametrize(
+    ("keys", "phase", "fault"),
+    [
+        ("offered_iops = 6", 'load = "a"', r"8 threads: load a, key offered_iops: 6 are less than one a second"),
+        ("offered_iops = 6\njobs = 4", 'load = "a"', None),
+        ("offered_iops = 8", 'load = "a"', None),
+        ("", 'together = ["a", "b"]', r"8 threads: phase 1 \(stream\), key together: the loads have 258 threads"),
+        ("jobs = 4", 'together = ["a", "b"]', None),
+    ],
+)
+def test_a_search_never_finds_a_demand_that_a_workload_file_cannot_use(
+    tmp_path: Path, keys: str, phase: str, fault: str | None
+) -> None:
+    """A workload file must be able to run with every number of threads that the search can find. Otherwise, tkperf
+    refuses the run before the search, which takes hours.
+    """
+    file = tmp_path / "own.toml"
+    load = 'access = "random"\nread_percent = 100\nblock_size_kib = 4\n'
+    file.write_text(
+        f'format = 1\nname = "own"\ntitle = "Own"\n[loads.a]\n{load}{keys}\n[loads.b]\n{load}jobs = 250\n'
+        f'[[phases]]\nkind = "stream"\nsection = "Own"\n{phase}\nslice_s = 1\nlongest_s = 5\n',
+        encoding="utf-8",
+    )
+
+    def plan() -> object:
+        return tkperf.make_plan("ssd", "sim:sata-ssd", tests=("iops", str(file)), auto_demand=True)
+
+    assert tkperf.make_plan("ssd", "sim:sata-ssd", tests=(str(file),)).tests
+    if fault is None:
+        assert plan()
+    else:
+        with pytest.raises(UsageError, match=fault):
+            plan()

@@ -10,6 +10,8 @@ from tkperf.model.errors import InputFileError, ProfileError, UsageError
 from tkperf.model.figures import TestPlan
 from tkperf.model.input_files import is_toml_path
 from tkperf.model.strict import describe_mistake
+from tkperf.model.units import format_count
+from tkperf.procedures.demand_search import DemandSearchTable
 from tkperf.procedures.descriptor import Test
 from tkperf.procedures.forecast import find_excess
 from tkperf.procedures.offered_tests import SSD_TESTS, SUITES, TAKEN_NAMES, TESTS
@@ -119,12 +121,14 @@ def choose_tests(
 
     Raises:
         UsageError: the profile does not define a named test, or defines no test of the suite, or an option such as
-            -nj makes a workload file impossible.
+            -nj makes a workload file impossible, or a search could find such a number of threads.
     """
     for table in profile.tables.values():
         # The file itself has no fault, see with_workload.
         if isinstance(table, OwnWorkloadTable) and (fault := table.fault(profile)):
             raise UsageError(f"with these options, the test {table.name} of a workload file cannot run: {fault}")
+    if find_demand:
+        _check_found_demands(profile)
     own = own_tests(profile)
     tests = (*SUITES[suite].values(), *own)
     # A search for the demand changes the other tests, so the search runs only on request.
@@ -146,6 +150,24 @@ def choose_tests(
             f"{' or '.join(_with_table(missing[0]))}, or use your own profile with this table"
         )
     return selected
+
+
+def _check_found_demands(profile: Profile) -> None:
+    """Check the workload files with every number of threads that a search for the demand can find, because the search
+    takes hours.
+    """
+    if DemandSearchTable.key not in profile.tables:
+        return  # the caller reports the missing table
+    searched = profile.table(DemandSearchTable)
+    tables = [table for table in profile.tables.values() if isinstance(table, OwnWorkloadTable)]
+    for table in tables:
+        for jobs in sorted(set(searched.jobs)):
+            if fault := table.fault(profile.at_demand(jobs, max(searched.io_depths))):
+                raise UsageError(
+                    f"the test {table.name} of a workload file cannot run if the demand search finds "
+                    f"{format_count(jobs, 'thread')}: {fault}. Write the key jobs into each load with an offered rate "
+                    "and into each load that runs together with others, or omit --auto-demand"
+                )
 
 
 def _with_table(test: Test) -> list[str]:
