@@ -1,6 +1,4 @@
-"""Runs that were interrupted at any moment, and rules that must hold after they continued. The rules are checked only
-with SQL.
-"""
+"""Rules for runs that were interrupted at any moment and then continued. The rules are checked only with SQL."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from typing import Any
 
 from tkperf.runner.events import Event
 
-# A row of the log counts unless an interruption of its test replaced it or the test was repeated.
+# A row of the log counts unless an interruption of its test replaced it, or unless the test was repeated.
 COUNTED = """
     NOT EXISTS (SELECT 1 FROM resumption r WHERE r.test_id = {t}.test_id
                 AND {t}.sequence BETWEEN r.set_aside_from AND r.set_aside_to)
@@ -23,8 +21,8 @@ COUNTED = """
 
 
 def cuts(path: Path, folder: Path) -> Callable[[Event], None]:
-    """Return an observer that is called after the writer. After each event, it copies the file as ``kill -9`` would
-    leave it.
+    """Return an observer that is called after the writer. After each event, it copies the file in the state that ``kill
+    -9`` would leave.
     """
     folder.mkdir(parents=True, exist_ok=True)
     before: list[int] = []
@@ -82,7 +80,7 @@ def _of_the_run(db: sqlite3.Connection) -> Iterator[str]:
 
 
 def _of_rounds(db: sqlite3.Connection) -> Iterator[str]:
-    """Yield faults of rounds: each step counts once, and each round is complete."""
+    """Yield the faults of rounds. Each step must count once, and each round must be complete."""
     counted = COUNTED.format(t="step")
     for row in db.execute(
         f"SELECT test_id, section, kind, number, position, count(*) FROM step WHERE {counted} "
@@ -101,7 +99,9 @@ def _of_rounds(db: sqlite3.Connection) -> Iterator[str]:
 
 
 def _of_windows(db: sqlite3.Connection) -> Iterator[str]:
-    """Yield faults of windows: all rounds of a window were measured, and without an interruption between them."""
+    """Yield the faults of windows. All rounds of a window must have been measured, without an interruption between
+    them.
+    """
     for test_id, name, times in db.execute(
         f"SELECT test_id, section, count(*) FROM outcome WHERE {COUNTED.format(t='outcome')} "
         "GROUP BY 1, 2 HAVING count(*) > 1"
@@ -134,7 +134,9 @@ def _of_windows(db: sqlite3.Connection) -> Iterator[str]:
 
 
 def _of_fills(db: sqlite3.Connection, passes: int | None) -> Iterator[str]:
-    """Yield faults of preconditioning: it is complete, follows its purge directly, and neither was interrupted."""
+    """Yield the faults of preconditioning. It must be complete and must directly follow its purge. Neither of them may
+    have been interrupted.
+    """
     passes = passes or _fact(db, "profile")["preconditioning"]["passes"]
     assert passes is not None
     whole_bytes = passes * _fact(db, "active_range_length_bytes")
@@ -153,13 +155,13 @@ def _of_fills(db: sqlite3.Connection, passes: int | None) -> Iterator[str]:
 
 
 def _of_what_was_there(db: sqlite3.Connection, before: Path) -> Iterator[str]:
-    """Yield rows of earlier measurements that were lost or changed."""
+    """Yield the rows of earlier measurements that were lost or changed."""
     db.execute("ATTACH ? AS before", (f"{before.as_uri()}?mode=ro",))
     for table in ("purge", "step", "verdict", "outcome", "disturbance", "resumption"):
         columns = ", ".join(
             name
             for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))
-            # Only the newest slice of a stream keeps the report of fio.
+            # Only the newest slice of a stream keeps fio's report.
             if name != "fio_json"
         )
         (lost,) = db.execute(
@@ -170,7 +172,7 @@ def _of_what_was_there(db: sqlite3.Connection, before: Path) -> Iterator[str]:
 
 
 def written_bytes(path: Path) -> int:
-    """Return the number of all bytes that were written, whether they count in a result or not."""
+    """Return the number of all written bytes, including those that count in no result."""
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
         (steps,) = db.execute("SELECT sum(write_bytes) FROM step").fetchone()
         (cut_off,) = db.execute("SELECT ifnull(sum(cut_off_written_bytes), 0) FROM resumption").fetchone()

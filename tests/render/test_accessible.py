@@ -1,5 +1,5 @@
-"""Accessibility of the page: axe-core finds no violation, and the page works with the keyboard, on a phone, in dark
-mode and on paper.
+"""Accessibility of the page. axe-core finds no violation, and the page can be used with the keyboard, on a phone, in
+dark mode and on paper.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ def test_axe_finds_nothing_in_what_a_click_opens(browser: Browser, report: Path,
 
 @pytest.mark.report_of("iops")
 def test_axe_would_find_something(browser: Browser, report: Path) -> None:
-    """axe-core reports a picture without words and grey text on grey, which proves that its rules are active."""
+    """axe-core reports a picture without a text alternative, and grey text on grey. This proves that its rules are
+    active.
+    """
     with opened(browser, report) as page:
         page.evaluate(
             "document.querySelector('main').insertAdjacentHTML('beforeend',"
@@ -94,7 +96,9 @@ def test_axe_would_find_something(browser: Browser, report: Path) -> None:
 
 @pytest.mark.report_of("iops")
 def test_the_first_tab_leads_past_the_navigation(visit: Visit) -> None:
-    """The first Tab shows a link that skips the navigation. After this link, the next Tab reaches the results."""
+    """The first Tab key shows a link that skips the navigation. After the reader follows this link, the next Tab key
+    reaches the results.
+    """
     visit.open()
     visit.page.keyboard.press("Tab")
     assert visit.page.evaluate("document.activeElement.innerText") == "Skip to the results"
@@ -150,8 +154,8 @@ def test_a_table_is_one_stop_and_arrows_go_within(visit: Visit) -> None:
 
 @pytest.mark.report_of("iops")
 def test_what_has_the_focus_is_seen(visit: Visit) -> None:
-    """Every element with the focus has an outline. When the dialog closes, the figure that opened the dialog has the
-    focus again.
+    """Every element that has the focus is outlined. When the dialog closes, the focus returns to the figure that opened
+    the dialog.
     """
     visit.open()
     for _ in range(12):
@@ -195,7 +199,7 @@ def test_a_phone_keeps_first_column_and_navigation_in_sight(browser: Browser, re
 
 
 def test_heads_of_tables_are_low_on_a_phone(browser: Browser, compared: Path) -> None:
-    """On a phone, the head of a table has at most three lines, even if the names in the head are long."""
+    """On a phone, the header row of a table has at most three lines, even if the names in it are long."""
     name = "Write Saturation, 4 KiB random write: mean latency (µs)"
     with opened(browser, compared, width=390) as page:
         tallest = page.evaluate(
@@ -245,8 +249,8 @@ def test_a_dark_page_has_light_charts(browser: Browser, report: Path) -> None:
 
 @pytest.mark.report_of("iops")
 def test_paper_is_white_for_those_who_read_in_the_dark(browser: Browser, report: Path) -> None:
-    """Printed paper is white with black charts, even if the reader uses dark colours. The paper shows neither
-    navigation nor buttons.
+    """A printed page is white with black charts, even if the reader uses dark colours. It shows neither navigation nor
+    buttons.
     """
     with opened(browser, report, "dark") as page:
         page.emulate_media(media="print")

@@ -1,4 +1,4 @@
-"""Charts that are drawn with characters."""
+"""Charts that are drawn with text characters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ def test_bars_reach_from_nothing_to_the_greatest() -> None:
 
 
 def test_what_was_not_measured_is_a_gap_not_a_low_bar() -> None:
-    """A value that was not measured is a gap and not a low bar, because it must not look like a drive without I/O."""
+    """A value that was not measured is shown as a gap and not as a low bar. A low bar would look like a drive without
+    I/O.
+    """
     assert sparkline([2.0, None, 2.0]) == "█ █"
     assert sparkline([0.0, 0.0]) == "▁▁"
     assert sparkline([None]) == " "
@@ -36,7 +38,9 @@ def test_only_what_the_encoding_has_is_drawn(encoding: str | None, blocks: objec
 
 
 def test_more_values_than_fit_are_put_together_by_their_mean() -> None:
-    """Values that do not fit are merged into means. Each value contributes to exactly one bar."""
+    """If the values do not fit, several of them are merged into their mean. Each value contributes to exactly
+    one bar.
+    """
     assert squeeze([1, 3, 5, 7], 2) == [2, 6]
     assert squeeze([1, None, None, None], 2) == [1, None]
     assert squeeze([1, 2], 5) == [1, 2]
@@ -52,5 +56,7 @@ def test_a_share_is_a_part_of_the_bar() -> None:
 
 
 def test_upright_bars_keep_the_smallest_visible() -> None:
-    """Upright bars keep the smallest value visible, because a histogram is read for one slow I/O in a million."""
+    """Vertical bars keep even the smallest value visible, because readers use a histogram to find one slow I/O in a
+    million.
+    """
     assert list(columns([1, 1_000_000, 0, 500_000], 2)) == [" █", "▁█ █"]

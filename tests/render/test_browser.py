@@ -1,4 +1,6 @@
-"""The HTML report in a browser: it is drawn without errors, works with mouse and keyboard, and uses no network."""
+"""The HTML report in a browser. It is drawn without errors, can be used with mouse and keyboard, and does not use the
+network.
+"""
 
 from __future__ import annotations
 
@@ -73,8 +75,8 @@ def test_a_chart_is_saved_for_publication(visit: Visit) -> None:
 
 
 def test_pictures_have_names_of_their_own(report: Path) -> None:
-    """Different charts of a page have different file names. The chart at the top of the page is a copy, and its file
-    has the name of the copied chart.
+    """Different charts of a page have different file names. The chart at the top of the page is a copy of another
+    chart, and its file has the name of that chart.
     """
     view = view_of(report.parent / "run.tkperf")
     charts = [
@@ -131,7 +133,7 @@ def test_a_cell_opens_its_seconds_and_its_histogram(visit: Visit) -> None:
 
 
 def test_every_kind_of_cell_opens(visit: Visit) -> None:
-    """The first cell of each test opens, also in tests with streams."""
+    """The first cell of each test can be opened, even in tests with streams."""
     visit.open()
     keys = visit.page.evaluate("[...document.querySelectorAll('button[data-cell]')].map(each => each.dataset.cell)")
     first = {key.split("-")[0]: key for key in reversed(keys)}
@@ -145,8 +147,8 @@ def test_every_kind_of_cell_opens(visit: Visit) -> None:
 
 @pytest.mark.report_of("iops")
 def test_lines_below_a_title_are_no_wider_than_the_chart(visit: Visit) -> None:
-    """The lines below the title of a saved chart are no wider than the chart. A long line, such as that of a run on a
-    busy host, would leave no room for the plot.
+    """The lines below the title of a saved chart are no wider than the chart. Without this limit, a long line, such as
+    that of a run on a busy host, would leave too little space for the plot.
     """
     visit.open()
     visit.page.add_script_tag(path=CHARTS)
@@ -183,7 +185,7 @@ def test_the_way_back_closes_a_cell(visit: Visit) -> None:
 
 @pytest.mark.report_of("iops")
 def test_a_link_opens_a_cell(visit: Visit) -> None:
-    """A link to a cell opens the cell, so that a reviewer can refer to the cell."""
+    """A link to a cell opens the cell, so a reviewer can refer to it."""
     visit.open(f"#{CELL}")
     visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
 
@@ -200,8 +202,8 @@ def test_a_link_into_what_is_folded_opens_it(visit: Visit) -> None:
 
 
 def test_a_figure_on_top_opens_what_is_behind_it(visit: Visit) -> None:
-    """A click on a headline figure opens its cell, and the mouse pointer shows all digits of the figure. After the
-    dialog is closed, the focus is on the figure again.
+    """A click on a headline figure opens its cell. If the mouse pointer is over the figure, all its digits are shown.
+    After the dialog is closed, the focus is on the figure again.
     """
     visit.open()
     figure = visit.page.locator(".headlines button").first
@@ -221,8 +223,8 @@ def test_a_figure_on_top_opens_what_is_behind_it(visit: Visit) -> None:
 
 @pytest.mark.parametrize("width", [390, 1000, 1400])
 def test_headline_figures_stay_in_their_tiles(browser: Browser, report: Path, tmp_path: Path, width: int) -> None:
-    """Each text of a headline figure lies inside its tile, even if it is a bound or a long reason. A number and its
-    unit are on the same line if they fit.
+    """The text of each headline figure lies inside its tile, even if the text is a bound or a long reason. A number and
+    its unit are on the same line if they fit.
     """
     view = view_of(report.parent / "run.tkperf")
     reason = "disturbed: others on the CPUs that fio waited for"
@@ -250,8 +252,8 @@ def test_headline_figures_stay_in_their_tiles(browser: Browser, report: Path, tm
 
 
 def test_the_data_of_a_chart_is_a_table_away(visit: Visit) -> None:
-    """Each chart offers its data as a table with one row for each point, for readers who cannot see the chart or who
-    need the numbers.
+    """Each chart offers its data as a table with one row for each point. The table is for readers who cannot see the
+    chart or who need the numbers.
     """
     visit.open()
     spec = unpack_spec(visit.page.locator("#iops0relative script").first.inner_text())
@@ -263,7 +265,7 @@ def test_the_data_of_a_chart_is_a_table_away(visit: Visit) -> None:
         key = figure.get_attribute("id")
         if key != "iops0relative":
             figure.locator("summary", has_text="table").click()
-        figure.locator("details tbody td").first.wait_for()  # times out if the table has no row
+        figure.locator("details tbody td").first.wait_for()  # this call times out if the table has no row
 
 
 def test_all_of_it_fits_a_phone(browser: Browser, visit: Visit) -> None:
@@ -274,7 +276,7 @@ def test_all_of_it_fits_a_phone(browser: Browser, visit: Visit) -> None:
     visit.page.locator(f"td button[data-cell='{CELL}']").click()
     visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
     assert visit.page.evaluate("document.querySelector('dialog').scrollWidth <= 390")
-    # A long value must not break the name beside it into several lines.
+    # A long value must not cause line breaks in the name on its left.
     visit.page.locator("dialog dd").first.evaluate("dd => { dd.textContent = 'IOPS 31,500, '.repeat(9) }")
     # The boxes of a name and its value have the same height, so the lines of the text itself are counted.
     lines = """dt => {
@@ -287,8 +289,8 @@ def test_all_of_it_fits_a_phone(browser: Browser, visit: Visit) -> None:
 
 
 def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
-    """Hostile names and notes, from a drive or from another person's file, run no script, fetch nothing and do not
-    break the page.
+    """Hostile names and notes, from a drive or from another user's file, run no script, load no address and do not
+    damage the page.
     """
     hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\0" + "W" * 10_000
     info = run_info(
@@ -313,7 +315,7 @@ def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
 
 @contextmanager
 def open_hostile(browser: Browser, path: Path) -> Iterator[Visit]:
-    """Open a page that prints nothing, fetches nothing and breaks nothing while a test uses it."""
+    """Open a page. While a test uses it, the page must print nothing, load no address and show no error."""
     page = new_page(browser, 1000, 900)
     page.set_default_timeout(120_000)  # the name with 10,000 letters makes the page large
     visit = Visit(page=page, path=path)
@@ -335,7 +337,7 @@ def open_hostile(browser: Browser, path: Path) -> Iterator[Visit]:
 
 @pytest.mark.report_of("iops")
 def test_the_page_reduces_as_we_do(visit: Visit) -> None:
-    """The script that refines a zoom computes the same extremes and means as measurement.py."""
+    """When a reader zooms in, the script computes the same extremes and means as measurement.py."""
     visit.open()
     source = (resources.files("tkperf.render") / "templates/script/seconds.js").read_text("utf-8")
     found = re.search(r"^function reduceToColumns.*?^}", source, re.S | re.M)
@@ -395,8 +397,8 @@ def long_stream(folder: Path) -> str:
 
 
 def test_paper_says_simulated_on_every_page_and_cuts_no_table(visit: Visit, tmp_path: Path) -> None:
-    """Each printed page contains the word SIMULATED, because a reader may receive a single page. The last column of the
-    widest table is not cut off.
+    """Each printed page contains the word SIMULATED, because a reader may receive only one page. The last column of the
+    widest table is printed completely.
     """
     if shutil.which("pdftotext") is None:
         pytest.skip("needs pdftotext (poppler-utils)")
@@ -413,7 +415,9 @@ def test_paper_says_simulated_on_every_page_and_cuts_no_table(visit: Visit, tmp_
 
 
 def test_a_point_over_offered_rates_opens_its_level(browser: Browser, tmp_path: Path) -> None:
-    """A click on a point over offered rates opens the level of this point, as a click on a figure in the table does."""
+    """In a chart over offered rates, a click on a point opens the level of this point, as a click on a figure in the
+    table does.
+    """
     simulate(tmp_path, run_info(), suite={"demand": SSD_TESTS["demand"]})
     path = tmp_path / "report.html"
     path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
@@ -436,7 +440,7 @@ def test_the_first_screen_has_verdict_headlines_and_a_whole_chart(
     browser: Browser, report: Path, tmp_path: Path, tests: str
 ) -> None:
     """The first screen shows the verdict, the headline figures and a whole chart. On a phone, the chart is below the
-    first screen. The navigation has one line on both.
+    first screen. On both screens, the navigation has one line.
     """
     path = report
     if tests == "all":
@@ -459,7 +463,7 @@ def test_the_first_screen_has_verdict_headlines_and_a_whole_chart(
 @pytest.mark.parametrize("count", [2, 5, 12])
 def test_a_decision_is_on_the_first_screen(browser: Browser, report: Path, tmp_path: Path, count: int) -> None:
     """The first screen of a comparison shows the title, the lines, the matrix and two charts. A select box shows the
-    other parts, and a link into such a part opens it.
+    other parts, and a link to such a part opens it.
     """
     result = tkperf.load(report.parent / "run.tkperf")
     results = [replace(result, info=replace(result.info, name=f"drive-{n:02}")) for n in range(count)]

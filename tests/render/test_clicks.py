@@ -1,4 +1,6 @@
-"""A click on a figure opens the data behind the figure. The keyboard reaches the other parts of the same cell."""
+"""A click on a figure opens the data of the figure. With the keyboard, a reader can reach the other parts of the same
+cell.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def test_a_figure_of_a_window_opens_its_rounds(visit: Visit) -> None:
 
 
 def test_the_whole_and_each_round_are_a_key_away(visit: Visit) -> None:
-    """The list of parts in the dialog works with the arrow keys, and so do the buttons beside the list."""
+    """The list of parts in the dialog can be used with the arrow keys. The buttons near the list can also be used in
+    this manner.
+    """
     section = section_of(visit)
     visit.open(f"#{CELL}")
     visit.wait_for_part(CELL, "window")
@@ -89,7 +93,7 @@ def test_the_whole_and_each_round_are_a_key_away(visit: Visit) -> None:
     assert visit.page.inner_text(TITLE).endswith(": round 1")
     assert told(visit, "IOPS") == format_number(first.value(IOPS), IOPS.digits)
     assert visit.page.url.endswith(f"#{CELL}/1")
-    # The parts that were shown in between add no entries to the history of the browser.
+    # The parts that were shown since then add no entries to the history of the browser.
     visit.page.keyboard.press("Escape")
     visit.page.wait_for_selector("dialog:not([open])", state="attached")
 
@@ -161,8 +165,8 @@ def test_a_figure_of_a_whole_stream_opens_the_stream(visit: Visit) -> None:
 
 @pytest.mark.report_of("writesat", preset="unsteady")
 def test_a_point_of_a_stream_opens_its_slice(visit: Visit) -> None:
-    """A click on a point of a stream opens its slice, as a click on a figure in the table does. If the point is a
-    percentile, the percentile is marked in the histogram.
+    """A click on a point of a stream opens the slice of the point, as a click on a figure in the table does. If the
+    point is a percentile, the percentile is marked in the histogram.
     """
     visit.open()
     spec = unpack_spec(visit.page.locator("#writesat0time script").first.inner_text())
@@ -177,8 +181,8 @@ def test_a_point_of_a_stream_opens_its_slice(visit: Visit) -> None:
 @pytest.mark.report_of("iops", "lat", preset="unsteady")
 @pytest.mark.parametrize(("chart", "part"), [("iops02d", "window"), ("iops0relative", "1"), ("lat0window", "")])
 def test_a_point_of_a_chart_of_cells_opens_its_cell(visit: Visit, chart: str, part: str) -> None:
-    """A click on a point with a mean over the window opens the window. A click on a point in a chart over rounds opens
-    the round.
+    """A click on a point that shows a mean over the window opens the window. A click on a point in a chart over rounds
+    opens the round.
     """
     visit.open()
     points = visit.page.locator(f"#{chart} g.mark-symbol.role-mark path")
@@ -206,10 +210,10 @@ def test_a_percentile_is_marked_in_the_histogram(visit: Visit, quantity: Quantit
     assert words.startswith(f"Marked in the histogram: {quantity.short}, ")
     number, unit = words.split(", ", 1)[1].split(" ")
     marked_us = float(number.replace(",", "")) * {"µs": 1, "ms": 1e3, "s": 1e6}[unit]
-    # The table uses the unit that suits its values.
+    # The table uses a unit that suits its values.
     in_table = float(shown.replace(",", ""))
     assert any(marked_us == pytest.approx(in_table * us, rel=0.01) for us in (1, 1e3, 1e6))
-    # The percentile remains marked in the histogram of each round.
+    # The percentile is also marked in the histogram of each round.
     visit.page.locator("#cell-scope").select_option(index=1)
     visit.page.wait_for_selector("dialog[data-shown]")
     assert visit.page.inner_text("#cell-clicked").startswith(f"Marked in the histogram: {quantity.short}, ")
@@ -221,7 +225,7 @@ def test_a_percentile_is_marked_in_the_histogram(visit: Visit, quantity: Quantit
 
 
 def test_reads_of_a_mix_are_theirs_alone(browser: Browser, visit: Visit) -> None:
-    """A click on a figure of reads opens the numbers and the histogram of the reads, not those of all I/Os."""
+    """A click on a figure of reads opens the numbers and the histogram of the reads, and not those of all I/Os."""
     visit.open()
     button = visit.page.locator("button[data-cell^='iops0-'][data-cell$='/read']").first
     visit.page.locator("#iops0 details.folded summary").first.click()
@@ -258,8 +262,8 @@ def test_the_slowest_area_of_a_disk_is_shown(browser: Browser, tmp_path: Path) -
 
 
 def test_a_window_whose_slices_lie_apart_opens_these(browser: Browser, tmp_path: Path) -> None:
-    """The histogram of a window contains only the slices of the window. In this test, every fifth slice was judged, so
-    the slices in between do not count.
+    """The histogram of a window contains only the slices of the window. In this test, only every fifth slice was
+    judged. The other slices do not count.
     """
     simulate(tmp_path, run_info(), suite={"hir": SSD_TESTS["hir"]})
     view = view_of(tmp_path / "run.tkperf")
@@ -281,7 +285,7 @@ def test_a_window_whose_slices_lie_apart_opens_these(browser: Browser, tmp_path:
     visit.wait_for_part(cell.key, "window")
     assert "slices 1, 6, 11, 16, 21, the window" in visit.page.inner_text(TITLE)
     assert "Every second from the first to the last of" in visit.page.inner_text("#cell-words")
-    # The terminal distributes buckets over bins of equal width in the same way as the page.
+    # The terminal distributes the counts of buckets over bins of equal width in the same manner as the page.
     _, ios = spread_in_bins([bucket for bucket in buckets if bucket[2]], BINS_A_DECADE)
     drawn = np.diff(np.round(np.cumsum([0.0, *ios]))) > 0
     assert visit.count(BARS) == drawn.sum()

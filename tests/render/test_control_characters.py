@@ -1,5 +1,5 @@
-"""No output contains control characters from texts that tkperf did not write. Only the line ends of the format
-remain.
+"""No output contains control characters from texts that tkperf did not write. Only line ends that belong to the output
+format remain.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 
 
 def with_text(result: RunResult, text: str) -> RunResult:
-    """Return a result that contains a text at every place that a run file, a device or a host can fill."""
+    """Return a result that contains the given text in every field that a run file, a device or a host can fill."""
     device = dict(result.info.device) | {"model": text, "serial": text, "firmware": text}
     info = replace(result.info, name=f"n{text}", device=device, command_line=("tkperf", text))
     warning = RunNote(code="x", text=text, test="iops")
@@ -57,7 +57,7 @@ def with_text(result: RunResult, text: str) -> RunResult:
 @settings(max_examples=200, deadline=None)
 @given(text=TEXTS)
 def test_fields_of_csv(text: str) -> None:
-    """Each row of a CSV file is one line, and a CSV reader finds as many fields as columns (RFC 4180)."""
+    """Each row of a CSV file is one line, and a CSV reader finds as many fields as there are columns (RFC 4180)."""
     rows = [(text, 1.5), (text, None)]
     written = "".join(render_csv(DataTable(name="t", types={"a": str, "b": str}, rows=rows)))
     assert not hidden_in(written)
@@ -69,7 +69,7 @@ def test_fields_of_csv(text: str) -> None:
 @settings(max_examples=200, deadline=None)
 @given(text=TEXTS)
 def test_labels_of_openmetrics_and_tags_of_line_protocol(text: str) -> None:
-    """Each sample remains one line, and an independent parser reads the label back."""
+    """Each sample is written on one line, and an independent parser reads the original label."""
     point = SeriesPoint(1.0, {"run": text, "test": "t"}, {"tkperf_read_iops": 1.0})
     metrics = "".join(render_openmetrics([point]))
     assert not hidden_in(metrics)
@@ -100,8 +100,8 @@ def test_json_keeps_the_value_and_escapes_its_controls(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["a\x1bb", "a\rb", HOSTILE], ids=["escape", "return", "all"])
 def test_every_export_of_a_run(result: RunResult, text: str) -> None:
-    """No export of a run contains control characters, even if the names of the run, device, host and file and the texts
-    of warnings contain them.
+    """No export of a run contains control characters. The test puts them into the names of the run, device, host and
+    file, and into the texts of warnings.
     """
     odd = with_text(result, text)
     view = build_view(odd)

@@ -1,4 +1,4 @@
-"""Courses and histograms that ``tkperf show`` draws contain the same data as the tables."""
+"""Curves over time and histograms that ``tkperf show`` draws contain the same data as the tables."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def has(charts: Charts, kind: FigureKind) -> bool:
 
 
 def test_spread_ios_stay_as_many_and_a_bin_is_as_wide_as_the_next() -> None:
-    """A bucket that covers two bins distributes its I/Os over both bins, and the total number of I/Os does not change.
-    A decade has ten bins.
+    """If a bucket covers two bins, its I/Os are distributed over both bins, and the total number of I/Os does not
+    change. A decade has ten bins.
     """
     first, ios = spread_in_bins([(10.0, 1000.0, 200), (1000.0, 1100.0, 7)], 1)
     assert first == 1
@@ -68,7 +68,7 @@ def test_no_ios_in_between_are_an_empty_place() -> None:
 
 
 def test_a_histogram_has_its_scale_below_and_the_greatest_share_beside(view: ReportView) -> None:
-    """A histogram in the terminal shows its scale below the bars and the greatest share beside the bars."""
+    """A histogram in the terminal shows its scale below the bars, and the greatest share at the left of the bars."""
     lines = [line.plain for line in draw_histogram(stream_of(view), 80, UNICODE)]
     assert lines[1].startswith("Response time histogram")
     assert lines[1].endswith("; share of the I/Os in bins of equal width")
@@ -80,7 +80,9 @@ def test_a_histogram_has_its_scale_below_and_the_greatest_share_beside(view: Rep
 
 
 def test_a_stream_is_drawn_over_its_time(view: ReportView) -> None:
-    """A stream in the terminal is drawn over time, with one line for each curve, however many views the chart has."""
+    """In the terminal, a stream is drawn over time with one line for each curve. The number of views of the chart does
+    not matter.
+    """
     lines = [line.plain for line in draw_course(stream_of(view), 80, UNICODE)]
     assert lines[1].startswith("Time (")
     names = [line.split("  ")[0] for line in lines[2:]]
@@ -90,13 +92,13 @@ def test_a_stream_is_drawn_over_its_time(view: ReportView) -> None:
 
 
 def test_points_are_spread_by_their_place() -> None:
-    """A gap in time is a gap in the drawn line. Several points in one column are replaced by their mean."""
+    """A gap in time is a gap in the drawn line. If several points lie in one column, their mean is drawn."""
     points = [Point(x, y) for x, y in ((0, 1.0), (1, 3.0), (9, 5.0))]
     axis = Axis(title="Time (s)", includes=(10.0,))
     assert spread_over(points, axis, 2) == [2.0, 5.0]
     assert spread_over([*points, Point(9.5, None)], axis, 3) == [2.0, None, 5.0]
     assert spread_over(points, axis, 3) == [1.0, 3.0, 5.0]
-    # A damaged run file may contain such a point before the beginning.
+    # A damaged run file may contain a point before the beginning, such as the first point here.
     assert spread_over([Point(-9e9, 1.0), *points[1:]], axis, 2) == [2.0, 5.0]
 
 
@@ -125,7 +127,7 @@ def draw_map(slices: tuple[Slice, ...], width: int) -> list[str]:
 
 def test_a_heat_map_has_a_row_for_each_band_and_a_shade_for_each_share() -> None:
     """The fastest band is the lowest row of a heat map. The shade shows the share within a column, with exact limits. A
-    time without measurements is blank, and so is a band without I/Os.
+    period without measurements is blank, and a band without I/Os is also blank.
     """
     every = ((1, 9), (1, 99), (1, 999), (1, 9999), (1, 10_000))
     slices = [Slice(number, number + 1, ios) for number, ios in enumerate(every)]
@@ -139,7 +141,7 @@ def test_a_heat_map_has_a_row_for_each_band_and_a_shade_for_each_share() -> None
 
 
 def test_a_heat_map_fits_a_narrow_terminal_and_counts_all_ios() -> None:
-    """In a narrow terminal, neighbouring columns of a heat map are added up, and no column between them is blank."""
+    """In a narrow terminal, neighbouring columns of a heat map are merged, and no column between them is blank."""
     slices = tuple(Slice(number, number + 1, (1, 1)) for number in range(100))
     for width in (30, 45, 80):
         lines = draw_map(slices, width)
@@ -177,7 +179,9 @@ def test_a_terminal_without_blocks_or_colours_gets_neither(view: ReportView, mon
 
 
 def test_a_run_under_way_says_where_it_is_and_nothing_else(tmp_path: Path) -> None:
-    """A run under way prints its current step, but never that a section ended or a test failed."""
+    """If a run is in progress, its current step is printed. The output never states that a section ended or that a test
+    failed.
+    """
     from tests.runfile.runs import a_run
     from tkperf.cli.ending import print_run
 

@@ -1,4 +1,6 @@
-"""Every renderer can draw the pages about a device, the host, a plan and a list of runs, just as the page of a run."""
+"""Every renderer can draw the pages about a device, the host, a plan and a list of runs in the same manner as the page
+of a run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exported series over absolute time: parsers of other projects can read them, and each point has the time of its
+"""Exported series over absolute time. Parsers of other projects can read them, and each point has the time of its
 second.
 """
 
@@ -27,7 +27,7 @@ Step = tuple[str, StepRecord]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunResult, list[Step], dict[int, list[Sample]]]:
-    """Return a result, its steps, and the seconds of each step by the identity of the step."""
+    """Return a result, its steps, and the seconds of each step. The key of the seconds is the identity of the step."""
     folder = tmp_path_factory.mktemp("series")
     result = simulate(folder, run_info(name='a "name", with=all\\of\nit'))
     (path,) = folder.glob("*.tkperf")
@@ -102,8 +102,8 @@ def test_line_protocol(run: tuple[RunResult, list[Step], dict[int, list[Sample]]
 def test_a_run_of_unknown_time_has_no_series(
     run: tuple[RunResult, list[Step], dict[int, list[Sample]]], started_utc: str | None
 ) -> None:
-    """A run with an unknown start time has no series. A date without a time is not enough, and neither is a time
-    without a time zone.
+    """If the start time of a run is not known, no series is exported. A date without a time is not enough. A time
+    without a time zone is not enough either.
     """
     result = replace(run[0], info=replace(run[0].info, started_utc=started_utc))
     with pytest.raises(UsageError, match="the start of the run is not known"):

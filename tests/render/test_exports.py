@@ -1,4 +1,6 @@
-"""Exports contain the figures of the result unchanged, no active content from outside, and the notice SIMULATED."""
+"""Exports contain the figures of the result unchanged and the notice SIMULATED. They contain no active content from
+outside.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ def quick() -> dict[str, object]:
 
 
 def tables_of(result: RunResult, run_file: Path | None = None) -> dict[str, DataTable]:
-    """Return the tables by name. Without a run file, the table of seconds has only its columns."""
+    """Return the tables by name. If no run file is given, the table of seconds has only its header."""
     if run_file is None:
         return {table.name: table for table in build_tables(result, (), lambda *_: ())}
     with RunFile(run_file) as opened:
@@ -100,8 +102,8 @@ def test_csv_has_every_cell(result: RunResult) -> None:
 
 
 def test_a_verdict_can_be_computed_again_from_its_tables(result: RunResult) -> None:
-    """A verdict can be computed again from the exported tables, because they contain the window, its values and the
-    required number of rounds.
+    """A verdict can be computed again from the exported tables. They contain the window, its values and the required
+    number of rounds.
     """
     tables = tables_of(result)
     values = rows(tables["verdict_values"])
@@ -121,7 +123,7 @@ def test_a_verdict_can_be_computed_again_from_its_tables(result: RunResult) -> N
 
 
 def test_csv_has_every_second(result: RunResult, run_file: Path) -> None:
-    """The I/Os of all exported seconds add up to the totals of the steps."""
+    """The sum of the I/Os of all exported seconds equals the totals of the steps."""
     with RunFile(run_file) as opened:
         steps = [step for test in opened.record().tests for step in test.steps]
     ios = sum(
@@ -145,7 +147,7 @@ def test_parquet_has_the_tables_with_their_types(result: RunResult, run_file: Pa
 
 
 def tkperf_xml(result: RunResult) -> tuple[ET.Element, dict[str, dict[str, Any]]]:
-    """Return the root of the document and, for each test, the elements decoded from JSON."""
+    """Return the root of the document, and the elements of each test after they were decoded from JSON."""
     root = ET.fromstring(render_tkperf_xml(result).text)
     tests = {
         test.tag: {element.tag: json.loads(element.text or "null") for element in test} for test in root if len(test)
@@ -199,8 +201,8 @@ def test_xml_of_names_that_are_no_elements(result: RunResult, name: str) -> None
 
 
 def test_xml_says_what_it_leaves_out(result: RunResult, tmp_path: Path) -> None:
-    """The XML export names what it leaves out. TKperf identifies block sizes by their place, so a block size that
-    TKperf does not measure is never written to one of these places.
+    """The XML export names the values that it leaves out. TKperf identifies block sizes by their position. A block size
+    that TKperf does not measure is therefore never written to one of these positions.
     """
     profile = load_profile("pts-e-1.1").as_plain_data()
     suite = {name: SSD_TESTS[name] for name in ("lat", "tp")}
@@ -222,9 +224,7 @@ def test_xml_of_hard_disks_is_refused(result: RunResult) -> None:
 
 
 def test_hostile_text_is_inert(tmp_path: Path) -> None:
-    """Names and descriptions from drives and users become no formula, no markup and no control character in any
-    export.
-    """
+    """In no export do names and descriptions from drives and users become formulas, markup or control characters."""
     info = run_info(device={"model": HOSTILE, "kind": HOSTILE}, device_description=HOSTILE)
     result = simulate(tmp_path, info)
     for row in rows(tables_of(result)["cells"]):
@@ -240,7 +240,7 @@ def test_hostile_text_is_inert(tmp_path: Path) -> None:
 
 
 def test_markdown_has_the_tables(result: RunResult) -> None:
-    """The Markdown export contains each cell as the terminal shows it. A missing value is a dash."""
+    """The Markdown export contains each cell as it is shown in the terminal. A missing value is shown as a dash."""
     text = render_markdown(build_view(result))
     cell = result.tests[0].sections[0].cells[-2]
     assert format_number(cell.value(IOPS)) in text
@@ -305,7 +305,9 @@ def test_simulated_is_said_everywhere(tmp_path: Path) -> None:
     ],
 )
 def test_a_name_is_no_formula_however_a_spreadsheet_divides_fields(text: str, field: str) -> None:
-    """A field never begins with a formula, even if a spreadsheet with decimal commas splits fields at semicolons."""
+    """No field of the CSV export begins with a formula, even if a spreadsheet with decimal commas splits the fields at
+    semicolons.
+    """
     table = DataTable(name="t", types={"a": str}, rows=((text,),))
     (row,) = list(csv.reader("".join(render_csv(table)).splitlines()))[1:]
     assert row == [field]

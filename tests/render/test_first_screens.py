@@ -1,4 +1,4 @@
-"""The first screens of a batch and of a check show what fails, without scrolling, without Vega and without a
+"""The first screens of a batch and of a check show the failures, without scrolling, without Vega and without a network
 request.
 """
 
@@ -21,7 +21,7 @@ from tkperf.render.html import render_view
 from tkperf.render.pdf import set_document
 
 CLAIMS = claims_of((0, 95.0), (100, 199.5), *((0, 80.0 + number) for number in range(6)))
-# The fonts account for most of the size. Vega alone is larger than this limit.
+# Most of this size consists of fonts. Vega alone would exceed this limit.
 MOST_BYTES = 600_000
 
 
@@ -55,7 +55,7 @@ def test_a_page_without_charts_leaves_out_vega(pages: dict[str, Path]) -> None:
         text = path.read_text("utf-8")
         assert len(text.encode()) < MOST_BYTES
         assert "<figure" not in text
-        # Vega evaluates expressions. These pages must not contain Vega.
+        # Vega evaluates expressions as code. These pages must not contain Vega.
         assert "eval(" not in text
         assert "Function(" not in text
 
@@ -64,8 +64,8 @@ def test_a_page_without_charts_leaves_out_vega(pages: dict[str, Path]) -> None:
 def test_24_drives_and_the_one_that_fails_are_on_the_first_screen(
     browser: Browser, pages: dict[str, Path], name: str
 ) -> None:
-    """The first screen shows all 24 drives, and the drive that fails with its name, result and margins. The page prints
-    nothing on the console and fetches nothing.
+    """The first screen shows all 24 drives, and the failing drive with its name, result and margins. The page prints
+    nothing on the console and loads no address.
     """
     page = new_page(browser, 1440, 900)
     visit = Visit(page=page, path=pages[name])

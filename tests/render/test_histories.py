@@ -1,4 +1,4 @@
-"""Histories of cells in the terminal, shortened to the available room."""
+"""Histories of cells in the terminal, shortened to the available space."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ def render_run(folder: Path, info: RunInfo, preset: str = "sata-ssd") -> str:
 
 
 def test_the_page_needs_no_network(page_text: str) -> None:
-    """The page loads no address: it contains its scripts and styles, and a content security policy forbids all other
-    sources.
+    """The page loads no other address. It contains its scripts and styles, and a content security policy forbids all
+    other sources.
     """
     page = page_text
     # The bundled library is excluded, because its text contains addresses that it never loads.
@@ -60,8 +60,8 @@ def test_the_page_needs_no_network(page_text: str) -> None:
 
 
 def test_simulated_results_say_so_in_bold_place(page_text: str) -> None:
-    """The verdict on simulated results begins with the word SIMULATED, once. The running head and the dialog of a cell
-    repeat the word.
+    """The verdict on simulated results begins with the word SIMULATED, which appears there only once. The running
+    header and the dialog of a cell repeat the word.
     """
     top = page_text[page_text.index("<header>") : page_text.index("<nav")]
     assert top.count("SIMULATED") == 1
@@ -71,7 +71,7 @@ def test_simulated_results_say_so_in_bold_place(page_text: str) -> None:
 
 
 def test_simulated_is_said_in_every_chart(run_file: Path) -> None:
-    """Every chart contains the word SIMULATED, also the charts of a cell, because a reader may save a single chart."""
+    """Every chart contains the word SIMULATED, even the charts of a cell, because a reader may save a single chart."""
     view = view_of(run_file)
     charts = [c for test in view.tests for c in (*test.charts, *test.events.charts)]
     charts += [chart for test in view.tests for each in test.sections for chart in each.charts]
@@ -84,8 +84,8 @@ def test_simulated_is_said_in_every_chart(run_file: Path) -> None:
 
 
 def test_rounds_in_which_nothing_was_measured_are_dashes(run_file: Path) -> None:
-    """Rounds without a measurement are shown as dashes. The verdict on such rounds contains NaN, which no form of the
-    report prints.
+    """If rounds contain no measurement, they are shown as dashes. The verdict on such rounds contains NaN, but no form
+    of the report prints NaN.
     """
     result = tkperf.load(run_file)
     test = result.tests[1]
@@ -110,7 +110,7 @@ def test_rounds_in_which_nothing_was_measured_are_dashes(run_file: Path) -> None
 
 
 def test_hostile_text_is_inert(tmp_path: Path) -> None:
-    """Model names, notes and command lines from outside are shown as text and are never executed."""
+    """Model names, notes and command lines from outside tkperf are shown as text and are never executed."""
     info = run_info(
         name="x",
         device={"model": HOSTILE, "serial": HOSTILE, "capacity_bytes": 1},
@@ -127,8 +127,8 @@ def test_hostile_text_is_inert(tmp_path: Path) -> None:
 
 
 def test_half_a_surrogate_ends_no_page(run_file: Path, tmp_path: Path) -> None:
-    """Half a surrogate pair does not prevent a page. JSON from another program can contain it, but UTF-8 cannot, so the
-    reader replaces it. In this case it is in the title of every chart.
+    """Half of a surrogate pair does not prevent the creation of a page. JSON from another program can contain it, but
+    UTF-8 cannot, so the reader replaces it. In this test, it is in the title of every chart.
     """
     path = Path(shutil.copy(run_file, tmp_path))
     with closing(sqlite3.connect(path)) as database, database:
@@ -138,12 +138,13 @@ def test_half_a_surrogate_ends_no_page(run_file: Path, tmp_path: Path) -> None:
     assert "SIM?" in specs
     assert "RTL" in page
     for text in (page, specs, json.dumps(unpack_spec(pack_json({"title": "x\u202eRTL"})), ensure_ascii=False)):
-        assert not re.search("\u202e|\\\\u202e", text)  # the character must not be in its JSON spelling either
+        # the page must not contain the character in its JSON escape form either
+        assert not re.search("\u202e|\\\\u202e", text)
 
 
 def test_numbers_of_charts_have_six_digits(run_file: Path) -> None:
-    """The charts of the HTML page have the rows of the view. Numbers have six digits, but texts and times are
-    unchanged.
+    """The charts of the HTML page contain the rows of the view. Numbers are rounded to six digits, but texts and times
+    are unchanged.
     """
     specs = find_specs(render_view(view_of(run_file)))
     assert len(specs) > 20
@@ -195,7 +196,7 @@ class Tables(HTMLParser):
 
 
 def test_every_table_of_the_page_is_the_views(run_file: Path, page_text: str) -> None:
-    """Every table in the HTML, parsed row by row, equals a table of the view. test_view.py compares the view with the
+    """Every table in the HTML equals a table of the view in each row. test_view.py compares the view with the
     run file.
     """
     parser = Tables()
@@ -218,7 +219,7 @@ def test_every_table_of_the_page_is_the_views(run_file: Path, page_text: str) ->
 
 
 def test_unknown_facts_are_said_to_be_unknown(page_text: str) -> None:
-    """Unknown facts are listed by name in one line. No unknown fact is shown as an empty field or as zero."""
+    """Facts that are not known are listed by name in one line. None of them is shown as an empty field or as zero."""
     (line,) = re.findall(r"<h3>Not known</h3>\s*<dl>\s*<dt>\d+ facts</dt><dd>([^<]*)</dd>", page_text)
     assert {"Serial number", "NAND type", "Test sponsor"} <= set(line.split(", "))
     assert "<dt>Serial number</dt>" not in page_text

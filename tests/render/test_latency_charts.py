@@ -1,4 +1,4 @@
-"""Curves over a latency histogram are right at every edge of every bucket, and all bars have the same width."""
+"""Curves over a latency histogram are correct at every edge of every bucket, and all bars have the same width."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ TWO_GROUPS = io_stats([101_000] * 90 + [10_000_000] * 10)
 
 
 def drawn(buckets: Sequence[Bucket], *, exceedance: bool = False) -> Spec:
-    """Return the chart of a distribution without marks."""
+    """Return the chart of a distribution without marked values."""
     return draw(Distribution(title="t", buckets=tuple(buckets), marks=(), exceedance=exceedance))
 
 
 def drawn_curve(spec: Spec) -> list[tuple[float, float]]:
-    """Return the points of the line in the SVG of a chart: response time in µs, and height from 0 (bottom) to 1."""
+    """Return the points of the line in the SVG of a chart. Each point consists of a response time in µs and a height
+    from 0 (bottom) to 1.
+    """
     svg = vl_convert.vegalite_to_svg(spec | {"width": WIDTH, "height": HEIGHT})
     (path,) = re.findall(r'aria-roledescription="line mark" d="([^"]*)"', svg)
     assert set(re.findall("[A-Z]", path)) <= {"M", "L"}
@@ -50,7 +52,7 @@ def x_domain(spec: Any) -> tuple[float, float]:
 
 
 def height_at(curve: list[tuple[float, float]], us: float) -> float:
-    """Return the height at a latency, along the straight lines between the points."""
+    """Return the height of the line at a latency. Between the points, the line is straight."""
     for (left, low), (right, high) in pairwise(curve):
         if left <= us <= right:
             return low + (high - low) * (us - left) / (right - left) if right > left else high
@@ -59,7 +61,7 @@ def height_at(curve: list[tuple[float, float]], us: float) -> float:
 
 @pytest.mark.parametrize("power", range(1, 12))
 def test_bars_have_labels_of_a_few_powers_of_ten(power: int) -> None:
-    """The axis of the bars has three to seven labels, however many I/Os there are."""
+    """The axis of the bars has three to seven labels. The number of I/Os does not matter."""
     buckets = [Bucket(100.0, 101.0, 10**power), Bucket(900.0, 905.0, 1)]
     svg = vl_convert.vegalite_to_svg(drawn(buckets) | {"width": 500})
     texts = re.findall('<text[^>]* opacity="1">([^<]+)</text>', svg)
@@ -96,7 +98,7 @@ def test_confidence_stays_at_its_share_until_slower_ios() -> None:
 
 
 def test_exceedance_is_what_confidence_leaves() -> None:
-    """The exceedance is 100 % minus the confidence. In this case, 10 % of the I/Os took longer than every value from
+    """The exceedance is 100 % minus the confidence. In this test, 10 % of the I/Os took longer than every value from
     101 µs to 10 ms, so the line is flat in this range.
     """
     rows = find_buckets(TWO_GROUPS)
@@ -121,7 +123,7 @@ def test_exceedance_in_numbers(latencies_ns: list[int]) -> None:
 @settings(max_examples=20)
 @given(st.lists(st.integers(min_value=128, max_value=10**9), min_size=2, max_size=60, unique=True))
 def test_both_curves_agree(latencies_ns: list[int]) -> None:
-    """At every edge, the drawn confidence and the drawn exceedance add up to 100 %."""
+    """At every edge, the sum of the drawn confidence and the drawn exceedance is 100 %."""
     rows = find_buckets(io_stats(latencies_ns))
     confidence = drawn_curve(drawn(rows))
     points = list(exceedance_points(rows))
@@ -147,8 +149,8 @@ def drawn_bins(rows: Sequence[Bucket]) -> list[tuple[float, float, int]]:
 
 
 def lognormal(median_ns: float, sigma: float, total: int) -> tuple[IoStats, Callable[[float], float]]:
-    """Return statistics of this many I/Os with a smooth distribution, and a function that returns the share of I/Os
-    below a time in µs.
+    """Return statistics of the given number of I/Os with a smooth distribution. Also return a function that returns the
+    share of I/Os below a time in µs.
     """
 
     def share_below(ns: Any) -> Any:
@@ -163,15 +165,15 @@ def lognormal(median_ns: float, sigma: float, total: int) -> tuple[IoStats, Call
 @settings(max_examples=10, deadline=None)
 @given(st.floats(min_value=2_000, max_value=5_000_000), st.floats(min_value=0.2, max_value=1.0))
 def test_a_smooth_distribution_has_a_smooth_histogram(median_ns: float, sigma: float) -> None:
-    """Each bar of a smooth distribution contains the I/Os between its edges, within 2 %. The bars have no step at the
-    powers of two, where the width of fio's buckets doubles.
+    """With a smooth distribution, each bar contains the I/Os between its edges, within 2 %. The bars have no step at
+    the powers of two, at which the width of fio's buckets doubles.
     """
     total = 10**8
     stats, share_below = lognormal(median_ns, sigma, total)
     bins = drawn_bins(find_buckets(stats))
     for lower, upper, count in bins:
         expected = total * (share_below(upper) - share_below(lower))
-        # A bucket contains whole I/Os, so the few I/Os far from the median are rounded away.
+        # A bucket contains whole I/Os, so fractions of I/Os far from the median are rounded to zero.
         assert count == pytest.approx(expected, rel=0.02, abs=100)
     steps = [
         here * here / (before * after)
@@ -186,8 +188,8 @@ def test_a_smooth_distribution_has_a_smooth_histogram(median_ns: float, sigma: f
 @settings(max_examples=25, deadline=None)
 @given(latency_lists)
 def test_bars_have_all_ios_and_equal_widths(latencies_ns: list[int]) -> None:
-    """The bars contain all I/Os as whole numbers and have equal widths. A bar contains the I/Os between its edges,
-    unless an edge cuts a bucket.
+    """The bars contain all I/Os as whole numbers and have equal widths. A bar contains exactly the I/Os between its
+    edges, unless an edge divides a bucket.
     """
     rows = find_buckets(io_stats(latencies_ns))
     bins = drawn_bins(rows)
@@ -199,14 +201,14 @@ def test_bars_have_all_ios_and_equal_widths(latencies_ns: list[int]) -> None:
         assert count > 0
         touched = [row for row in rows if row.upper >= lower and row.lower <= upper]
         within = [row for row in touched if row.lower >= lower and row.upper <= upper]
-        # Halves of I/Os are rounded at either edge.
+        # At either edge, halves of I/Os are rounded.
         assert sum(row.count for row in within) - 1 <= count
         assert count <= sum(row.count for row in touched)
 
 
 @given(st.lists(st.integers(min_value=200, max_value=10**9), min_size=1, max_size=400))
 def test_curves_agree_with_the_percentiles_of_the_tables(latencies_ns: list[int]) -> None:
-    """The curves agree with the percentiles in the tables: in the bucket of percentile p, the confidence reaches p %
+    """The curves agree with the percentiles in the tables. In the bucket of percentile p, the confidence reaches p %
     and the exceedance falls to 100 % minus p %.
     """
     stats = io_stats(latencies_ns)
@@ -238,7 +240,7 @@ def test_curves_agree_with_the_percentiles_of_the_tables(latencies_ns: list[int]
 def test_an_axis_of_latencies_has_the_unit_of_its_ticks(
     scale: Scale, values_us: tuple[float, ...], title: str, label: str
 ) -> None:
-    """An axis of latencies has a unit that suits all its ticks. If no unit suits all ticks, or if a page supplies the
+    """An axis of latencies has a unit that suits all its ticks. If no unit suits all ticks, or if a page provides the
     data later, each tick has its own unit.
     """
     axis: Any = draw_value_axis(Axis(title="Latency (µs)", scale=scale), values_us)

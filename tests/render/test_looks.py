@@ -1,4 +1,4 @@
-"""Properties of all charts: contrast, size of texts, units, axes, colours and the order of names."""
+"""Properties of all charts: contrast, text size, units, axes, colours and the order of names."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ LIGHT_PAGE = "#FFFFFF"
 DARK_PAGE = re.findall(
     r"prefers-color-scheme: dark.*?--paper: (#[0-9a-f]{6})", (TEMPLATES / "styles.css.j2").read_text("utf-8"), re.DOTALL
 )[0]
-OF_MARKS, OF_TEXT = 3.0, 4.5  # minimum contrasts according to WCAG 2.2, criteria 1.4.11 and 1.4.3
-# Titles of axes without a unit: counts and names. In a heat map, the labels of the response times contain the unit.
+OF_MARKS, OF_TEXT = 3.0, 4.5  # the minimum contrasts according to WCAG 2.2, criteria 1.4.11 and 1.4.3
+# Titles of axes without a unit, because the axes show counts or names. In a heat map, the labels of the response times
+# contain the unit.
 NO_UNIT = re.compile(
     r"IOPS|Round|Slice|TC|QD|I/Os|Offered IOPS|Workload|R/W %|R/W %, .*|Zones|Access|Drive fills|Response time"
 )
@@ -142,7 +143,7 @@ def _luminance(colour: str) -> float:
 
 
 def seen(colour: str) -> float:
-    """Return the contrast of a colour to a light page or to a dark page, whichever is lower."""
+    """Return the lower of two contrasts of a colour: its contrast to a light page, and its contrast to a dark page."""
     return min(contrast(colour, LIGHT_PAGE), contrast(colour, DARK_PAGE))
 
 
@@ -166,8 +167,8 @@ def test_every_colour_can_be_seen_on_light_and_on_dark_pages() -> None:
 
 
 def test_curves_have_the_contrast_of_text_on_dark_pages() -> None:
-    """On dark pages, curves have at least the contrast of text, because the style sheet makes them brighter in the plot
-    and in the legend.
+    """On dark pages, the contrast of curves is not lower than that of text. The style sheet makes them brighter in the
+    plot and in the legend.
     """
     style = (TEMPLATES / "styles.css.j2").read_text("utf-8")
     assert ".role-mark, .role-legend-symbol) { filter: brightness({{ brighter }}); }" in style
@@ -178,15 +179,15 @@ def test_curves_have_the_contrast_of_text_on_dark_pages() -> None:
 
 
 def test_letters_can_be_read_on_light_and_on_dark_pages() -> None:
-    """The letters of a chart use the ink of the chart on white paper and the ink of the page on a dark page. Both have
-    enough contrast.
+    """On white paper, the letters of a chart use the text colour of the chart. On a dark page, they use the text colour
+    of the page. Both colours have enough contrast.
     """
     style = (TEMPLATES / "styles.css.j2").read_text("utf-8")
     (dark_ink,) = re.findall(r"prefers-color-scheme: dark.*?--ink: (#[0-9a-f]{6})", style, re.DOTALL)
     assert contrast(INK, LIGHT_PAGE) >= OF_TEXT
     assert contrast(dark_ink, DARK_PAGE) >= OF_TEXT
-    # These parts of a chart use the ink of the page: the letters of the frame, and letters that are drawn in the
-    # chart's own ink.
+    # These parts of a chart use the text colour of the page: the letters of the frame, and letters that are drawn in
+    # the chart's own text colour.
     (parts,) = re.findall(r":is\((.*?)\) text { fill: var\(--ink\); }", style)
     for part in ("title-text", "title-subtitle", "axis-label", "axis-title", "legend-label", "legend-title"):
         assert f".role-{part}" in parts
@@ -194,8 +195,8 @@ def test_letters_can_be_read_on_light_and_on_dark_pages() -> None:
 
 
 def test_marks_of_all_charts_can_be_seen(charts: Charts) -> None:
-    """Lines, bars and points of all charts have enough contrast. Shades may be fainter, because they lie behind the
-    marks.
+    """Lines, bars and points of all charts have enough contrast. Shaded areas may be fainter, because they lie behind
+    the marks.
     """
     faint = {
         (key, kind_of(part), colour)
@@ -209,7 +210,7 @@ def test_marks_of_all_charts_can_be_seen(charts: Charts) -> None:
 
 
 def test_texts_of_all_charts_can_be_read(charts: Charts) -> None:
-    """The texts of all charts use the ink of the page, light or dark, and set no colour."""
+    """The texts of all charts use the text colour of the page, light or dark. They set no colour of their own."""
     for key, spec in charts.items():
         for part in parts_of(spec):
             if kind_of(part) != "text":
@@ -220,9 +221,7 @@ def test_texts_of_all_charts_can_be_read(charts: Charts) -> None:
 
 
 def test_letters_of_all_charts_are_large_enough(charts: Charts) -> None:
-    """The letters of all charts have at least 12 px on the screen, where a chart is drawn at the width at which it is
-    shown.
-    """
+    """In all charts, letters are at least 12 px high on the screen, where a chart is drawn at its displayed width."""
     for key, spec in charts.items():
         config = spec["config"]
         assert min(sizes_within(spec)) >= TEXT_PX >= 12, key
@@ -236,8 +235,8 @@ def test_letters_of_all_charts_are_large_enough(charts: Charts) -> None:
 
 
 def test_letters_are_large_enough_in_print() -> None:
-    """Letters of charts are large enough in print. Two charts are as wide as the text of an A4 page, so 12 px become
-    7.5 pt, like the text of the tables.
+    """Letters of charts are large enough in print. Two charts together are as wide as the text of an A4 page, so 12 px
+    become 7.5 pt, like the text of the tables.
     """
     (margin_mm,) = re.findall(r"x: (\d+)mm", (TEMPLATES / "report.typ").read_text("utf-8"))
     width_pt = (210 - 2 * int(margin_mm)) / 25.4 * 72
@@ -259,13 +258,13 @@ def test_every_axis_names_its_unit(charts: Charts) -> None:
                 if "title" not in axis:
                     continue  # the mark uses the axis of another layer
                 title = str(axis["title"])
-                # If no unit suits all latencies, each tick has its own.
+                # If no unit suits all latencies, each tick has its own unit.
                 ticks = str((axis.get("axis") or {}).get("labelExpr", ""))
                 assert "(" in title or NO_UNIT.fullmatch(title) or "µs" in ticks, (key, title)
 
 
 def test_axes_reach_beyond_the_data(charts: Charts) -> None:
-    """No mark touches the end of its vertical axis, except 0 at the beginning. The ticks are round numbers."""
+    """No mark touches an end of its vertical axis, except 0 at the beginning. The ticks are round numbers."""
     checked = 0
     for key, spec in charts.items():
         part = find_curve(spec)
@@ -302,8 +301,8 @@ def check_ticks(ticks: list[float], *, log: bool) -> None:
 
 @given(st.lists(st.floats(min_value=-1e12, max_value=1e12), min_size=1, max_size=5), st.booleans())
 def test_linear_axes(values: list[float], zero: bool) -> None:
-    """All values lie inside a linear axis, and no value except 0 lies at an end. The axis has two to ten ticks,
-    including its ends.
+    """All values lie inside a linear axis, and only 0 may lie at an end. The axis has two to ten ticks, including its
+    ends.
     """
     values = [float(f"{value:.6g}") for value in values if value == 0 or abs(value) > 1e-6]
     if not values:
@@ -328,8 +327,8 @@ def test_logarithmic_axes(values: list[float]) -> None:
 
 
 def test_the_same_block_size_has_the_same_colour_in_all_charts(drawings: dict[str, AnyChart]) -> None:
-    """A block size, a mix or a percentile has the same colour in all charts in which only this property distinguishes
-    the curves.
+    """If only a block size, a mix or a percentile distinguishes the curves of a chart, each of its values has the same
+    colour in all such charts.
     """
     known: dict[tuple[str, str], set[str]] = {}
     for chart in drawings.values():
@@ -345,7 +344,7 @@ def test_the_same_block_size_has_the_same_colour_in_all_charts(drawings: dict[st
 
 def test_colours_of_block_sizes_are_their_own() -> None:
     """The colour of a block size does not depend on the other block sizes in the chart. Block sizes that no
-    specification contains also have distinct colours.
+    specification contains have distinct colours too.
     """
     several = [work(block_size_bytes=size * KIB) for size in (4, 12, 64, 1024)]
     alone = [work(block_size_bytes=1024 * KIB)]
@@ -355,7 +354,7 @@ def test_colours_of_block_sizes_are_their_own() -> None:
 
 
 def ends_of(chart: Chart) -> list[str]:
-    """Return the names of a chart's curves in the order of their ends, from the top."""
+    """Return the names of a chart's curves in the order of the curves' right ends, from the top."""
     order = [*chart.x.places]
     last: dict[str, float] = {}
     for curve in chart.curves:
@@ -367,8 +366,8 @@ def ends_of(chart: Chart) -> list[str]:
 
 
 def test_few_curves_have_labels_and_many_a_legend(drawings: dict[str, AnyChart]) -> None:
-    """A few curves have labels, and many curves have a legend. Labels and legends list the names in the order in which
-    the curves end.
+    """If a chart has only a few curves, they have labels. If it has many curves, it has a legend. Labels and legends
+    list the names in the order in which the curves end.
     """
     labelled, in_legends = 0, 0
     for key, chart in drawings.items():
@@ -402,8 +401,8 @@ def draw_lines(values: list[float], scale: float = 1) -> Any:
 
 @given(st.lists(st.floats(min_value=0, max_value=100), min_size=1, max_size=4))
 def test_labels_do_not_cover_each_other(values: list[float]) -> None:
-    """Labels are at least 15 px apart, also in print. They are inside the plot, in the order in which their curves
-    end.
+    """Labels are at least 15 px apart, even in print. They are inside the plot, in the order in which their
+    curves end.
     """
     spec = draw_lines(values, document.CHART_SCALE)
     low, high = spec["layer"][0]["encoding"]["y"]["scale"]["domain"]
@@ -416,8 +415,8 @@ def test_labels_do_not_cover_each_other(values: list[float]) -> None:
 
 
 def test_points_of_a_chart_carry_short_names() -> None:
-    """The points of a chart contain short names. In a report with long drive names that each point repeated, the report
-    needed 1.3 GB of memory.
+    """The points of a chart contain short names. When each point repeated a long drive name, a report needed 1.3 GB of
+    memory.
     """
     names = ["x" * 4000 + end for end in "ab"] + ["sda"]
     curves = tuple(Curve(name=name, points=(Point(0, 1.0), Point(1, 2.0))) for name in names)
@@ -430,7 +429,7 @@ def test_points_of_a_chart_carry_short_names() -> None:
 
 
 def test_bars_of_three_dimensions_keep_the_order_of_block_sizes(charts: Charts) -> None:
-    """The bars of a 3D chart are in ascending or descending order of the block sizes, never in the order of values.
+    """The bars of a 3D chart are in ascending or descending order of the block sizes, and never in the order of values.
     Each bar shows its interval.
     """
     spec = charts["sata-ssd iops03d"]
@@ -445,9 +444,7 @@ def test_bars_of_three_dimensions_keep_the_order_of_block_sizes(charts: Charts) 
 
 
 def test_names_of_bars_can_be_read_in_print(charts: Charts) -> None:
-    """The names of bars are slanted in print, and the distance between their lines is at least the height of a
-    letter.
-    """
+    """In print, the names of bars are slanted. The distance between their lines is at least the height of a letter."""
     spec = charts["sata-ssd iops03d"]
     height = round(spec["height"] * document.CHART_SCALE)
     size = {"width": document.HALF_WIDTH, "height": height, "autosize": {"type": "fit-x"}}
@@ -461,7 +458,7 @@ def test_names_of_bars_can_be_read_in_print(charts: Charts) -> None:
 
 
 def test_charts_are_plain_data(drawings: dict[str, AnyChart]) -> None:
-    """The charts of a page can be stored as JSON and contain nothing that is specific to Vega-Lite."""
+    """The charts of a page can be stored as JSON. The JSON contains no content that is specific to Vega-Lite."""
     for key, chart in drawings.items():
         text = msgspec.json.encode(chart)
         assert json.loads(text)["title"] == chart.title, key

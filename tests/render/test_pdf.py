@@ -1,4 +1,4 @@
-"""The PDF report contains the figures of the run file and a header on every page, and the same run produces the same
+"""The PDF report contains the figures of the run file and has a header on every page. The same run produces identical
 bytes.
 """
 
@@ -59,7 +59,7 @@ def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def small_run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the file of a run with one test, for rules that hold for a document of any size."""
+    """Return the file of a run with one test. It is used for rules that apply to a document of any size."""
     folder = tmp_path_factory.mktemp("small")
     simulate(folder, run_info(device=DEVICE, notices=("SIMULATED: a model",)), suite={"iops": SSD_TESTS["iops"]})
     return folder / "run.tkperf"
@@ -98,7 +98,7 @@ def pages(printed: bytes, tmp_path_factory: pytest.TempPathFactory) -> list[str]
 
 
 def text_of(printed: bytes, folder: Path, order: str = "-layout") -> list[str]:
-    """Return the text of each page in its printed arrangement."""
+    """Return the text of each page. The text keeps its printed layout."""
     if shutil.which("pdftotext") is None:
         pytest.skip("needs pdftotext (poppler-utils)")
     path = folder / "report.pdf"
@@ -121,8 +121,8 @@ def flow(printed: bytes, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_the_same_run_gives_the_same_bytes(
     small_run_file: Path, small_printed: bytes, tmp_path: Path, fonts: str
 ) -> None:
-    """The same run produces the same bytes with any fonts and on any machine. The PDF contains no random data, and no
-    time except the day.
+    """The same run produces identical bytes on every machine and with any installed fonts. The PDF contains no random
+    data, and no time except the day.
     """
     variables = os.environ | {"SOURCE_DATE_EPOCH": "1767312000"}
     if fonts == "none":
@@ -135,8 +135,8 @@ def test_the_same_run_gives_the_same_bytes(
 
 
 def test_a_test_begins_with_how_it_loaded_the_device(result: RunResult, flow: str) -> None:
-    """Each test in the PDF begins with its demand: one outstanding I/O for the latency test, and the demand of the
-    profile for all other tests.
+    """In the PDF, each test begins with its demand. The latency test has one outstanding I/O, and all other tests have
+    the demand of the profile.
     """
     headers = re.findall(r"Test parameters (.*?) (?:Whole test: )?Status: complete", flow)
     assert len(headers) == len(result.tests)
@@ -146,8 +146,8 @@ def test_a_test_begins_with_how_it_loaded_the_device(result: RunResult, flow: st
 
 
 def test_amounts_of_a_test_are_said_once(result: RunResult, pages: list[str]) -> None:
-    """The duration and the written amount of a test are printed once, and not for each section, so that readers do not
-    add them up.
+    """The duration and the written amount of a test are printed once, and not for each section. Otherwise readers might
+    add them.
     """
     facts = [line for page in pages for line in page.splitlines() if "Status: complete" in line]
     assert len(facts) == len(result.tests)
@@ -155,8 +155,8 @@ def test_amounts_of_a_test_are_said_once(result: RunResult, pages: list[str]) ->
 
 
 def test_long_notices_leave_the_header_whole(result: RunResult, tmp_path: Path) -> None:
-    """Even with long notices, each page contains its title and its number, and the first page contains every word of
-    the notices.
+    """Even if notices are long, each page contains its title and its number. The first page contains every word of the
+    notices.
     """
     notices = tuple(f"NOTICE {number}: " + "many words " * 40 + "end" for number in range(4))
     told = replace(result, info=replace(result.info, notices=notices))
@@ -170,8 +170,8 @@ def test_long_notices_leave_the_header_whole(result: RunResult, tmp_path: Path) 
 def test_what_a_process_fails_to_make_is_made_all_the_same(
     failing_workers: None, small_run_file: Path, small_printed: bytes
 ) -> None:
-    """If the printing process fails to make a document, tkperf makes the document without this process and produces the
-    same bytes.
+    """If the process that makes documents fails, tkperf makes the document without this process and produces identical
+    bytes.
     """
     view = view_of(small_run_file, UserFacts(report_date="2026-01-02"))
     with Printer() as printer:
@@ -189,8 +189,8 @@ print(*sys.modules, file=sys.stderr)
 def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(
     small_run_file: Path, small_printed: bytes
 ) -> None:
-    """The printing process makes the whole document from plain data. It does not load the modules of results, which
-    would take several times as long.
+    """The process that makes documents makes the whole document from plain data. It does not load the modules that
+    compute results, because loading them would take several times as long.
     """
     view = view_of(small_run_file, UserFacts(report_date="2026-01-02"))
     done = subprocess.run(
@@ -207,7 +207,9 @@ def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(
 
 
 def test_a_test_without_a_step_has_its_page(result: RunResult, tmp_path: Path) -> None:
-    """A test that had begun without finishing a step still has its page, which states that no step was finished."""
+    """If a test has begun but has not finished a step, it still has a page. The page states that no step was
+    finished.
+    """
     cut = replace(result, tests=(replace(result.tests[1], sections=()),))
     found = text_of(set_document(compose(build_view(cut))), tmp_path)
     (page,) = (each for each in found if "No step was finished." in each)
@@ -228,7 +230,7 @@ def test_every_page_says_what_it_is(result: RunResult, pages: list[str]) -> None
     text = "\n".join(pages)
     for block in ("Test platform", "Device under test", "Set-up parameters", "Test parameters", "Test ID"):
         assert text.count(block) >= len(result.tests), block
-    # Unknown facts are listed once, in the last chapter.
+    # Facts that are not known are listed only once, in the last chapter.
     assert ["Not known" in page for page in pages].count(True) == 1
 
 
@@ -303,8 +305,8 @@ def test_figures_stand_with_their_titles_two_to_a_row(run_file: Path, pages: lis
 
 
 def test_facts_and_titles_never_stand_alone(run_file: Path, tmp_path: Path) -> None:
-    """The log of the drive stays on the same page as the figures above it, and a title of the set-up stays with its
-    table.
+    """The log of the drive is on the same page as the figures above it. A title of the set-up is on the same page as
+    its table.
     """
     view = view_of(run_file)
     rows = tuple((f"Fact {number}", str(number)) for number in range(60))
@@ -323,8 +325,8 @@ def test_facts_and_titles_never_stand_alone(run_file: Path, tmp_path: Path) -> N
 
 
 def test_long_amounts_cover_no_names(small_run_file: Path, tmp_path: Path) -> None:
-    """Long amounts, for instance after days of writes, never cover a name. The table of the drive's log then has fewer
-    columns.
+    """Long amounts, for instance after days of writes, never cover a name. If amounts are long, the table of the
+    drive's log has fewer columns.
     """
     view = view_of(small_run_file)
     name = "Written by the host, as the drive counts (GB)"
@@ -341,8 +343,8 @@ def test_long_amounts_cover_no_names(small_run_file: Path, tmp_path: Path) -> No
 
 
 def test_what_shares_a_time_axis_stands_below_its_own() -> None:
-    """A chart that shares a time axis is placed directly below the view with this axis, not below the last view. All
-    other charts are placed in pairs.
+    """A chart that shares its time axis with a view is placed directly below this view, even if the view is not the
+    last one. All other charts are placed in pairs.
     """
 
     def chart(key: str, *, below: bool = False, aligned: bool = False) -> ChartView:
@@ -391,7 +393,7 @@ def test_a_comparison_opens_with_its_decision(result: RunResult, tmp_path: Path)
 
 
 def test_hostile_text_is_text(tmp_path: Path) -> None:
-    """Hostile text in the PDF remains text: Typst markup, control characters and an endless line do not break the
+    """In the PDF, hostile text remains text. Typst markup, control characters and an endless line do not damage the
     page.
     """
     info = run_info(name="hostile", device={"model": HOSTILE, "serial": HOSTILE}, device_description=HOSTILE)
@@ -401,7 +403,8 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
     for piece in ('#eval("1")', "$x$", "*b*", "RTL[31m"):
         assert piece in text
     controls = {each for each in text if unicodedata.category(each) in ("Cc", "Cf")}
-    assert controls <= {"\n", "\u200b", "\u2060"}  # the zero-width characters mark where words may or may not be broken
+    # the zero-width characters mark positions at which words may or may not be broken
+    assert controls <= {"\n", "\u200b", "\u2060"}
     assert max(len(line) for line in text.splitlines()) < 400
     for number, page in enumerate(found, start=1):
         assert f"page {number} of {len(found)}" in page
@@ -423,8 +426,8 @@ def test_fonts_are_embedded(printed: bytes, tmp_path: Path) -> None:
 
 
 def test_what_another_tool_did_not_keep_has_no_chart(result: RunResult, tmp_path: Path) -> None:
-    """A chart for data that another tool did not record is omitted. TKperf's XML contains no percentiles, and an empty
-    chart would have no size and would end the report.
+    """If another tool did not record the data of a chart, the chart is omitted. TKperf's XML contains no percentiles.
+    An empty chart would have no size, and the report would end with an error.
     """
     file = tmp_path / "theirs.xml"
     file.write_text(render_tkperf_xml(result).text, encoding="utf-8")

@@ -1,5 +1,5 @@
-"""The switches of a chart work in a browser with the mouse, the keyboard and an address. Some tables are coloured as
-heat maps.
+"""The switches of a chart in a browser. They can be used with the mouse, the keyboard and an address. Some tables are
+coloured as heat maps.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def switch(visit: Visit, name: str) -> Locator:
 
 
 def test_a_switch_shows_another_view(visit: Visit) -> None:
-    """A switch of a chart shows another view with its own words and data. Only one view is shown at a time."""
+    """A switch of a chart shows another view with its own texts and data. Only one view is shown at a time."""
     visit.open()
     shown(visit, "writesat0time")
     assert title(visit) == "IOPS over time"
@@ -62,7 +62,7 @@ def test_switches_are_used_by_keyboard(visit: Visit) -> None:
     visit.page.keyboard.press("Tab")
     assert visit.page.evaluate("document.activeElement.value") == "linear"
     visit.page.keyboard.press("ArrowRight")
-    # Seconds have no logarithmic view, so the switch that was used last decides which view is shown.
+    # The view of seconds has no logarithmic form, so the switch that was used last decides which view is shown.
     shown(visit, "writesat0time2")
     assert switch(visit, "time").is_checked()
     assert switch(visit, "logarithmic").is_checked()
@@ -94,7 +94,9 @@ def test_the_table_behind_a_chart_is_that_of_its_view(visit: Visit) -> None:
 
 
 def test_an_address_names_a_view(visit: Visit) -> None:
-    """An address can name a view. The switches then have the same positions as if the reader had selected the view."""
+    """An address can name a view. The switches then have the same positions as after the reader has selected
+    the view.
+    """
     visit.open("#writesat0fills")
     shown(visit, "writesat0fills")
     assert switch(visit, "drive fills").is_checked()
@@ -103,8 +105,8 @@ def test_an_address_names_a_view(visit: Visit) -> None:
 
 
 def test_what_shares_a_time_axis_hides_below_another(browser: Browser, tmp_path: Path) -> None:
-    """The temperature is shown below the chart of IOPS over time and has the same axis. It is hidden below the chart of
-    IOPS over the written amount.
+    """The temperature is shown below the chart of IOPS over time, and both have the same axis. Below the chart of IOPS
+    over the written amount, the temperature is hidden.
     """
     words = ["ssd", "hot", "sim:client-tlc", "--profile", "quick", "-ssdt", "writesat", "-q"]
     assert CliRunner().invoke(cli, [*words, "--output", str(tmp_path)]).exit_code == 0
@@ -151,8 +153,8 @@ CONTRASTS = """() => {
 
 @pytest.mark.report_of("iops", "lat")
 def test_coloured_cells_can_be_read(page: Page) -> None:
-    """Coloured cells have enough contrast on the darkest and the lightest colour, on white and on black pages. The
-    colours clearly differ from each other.
+    """The text in coloured cells has enough contrast on the darkest and on the lightest colour, on white and on black
+    pages. The colours clearly differ from each other.
     """
     contrasts = page.evaluate(CONTRASTS)
     assert len(contrasts) > 30

@@ -1,4 +1,6 @@
-"""SQLite hides the kernel's reason for a failure. tkperf finds this reason, and waits only for free space."""
+"""SQLite hides the kernel's reason for a failure. tkperf finds this reason, and waits only if the reason is a lack of
+free space.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ CANTOPEN = sqlite_error(sqlite3.SQLITE_CANTOPEN)
 
 @contextmanager
 def few_descriptors() -> Iterator[None]:
-    """Prevent the process from opening a further file."""
+    """Prevent the process from opening any further file."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest = os.dup(0)
     os.close(lowest)
@@ -51,8 +53,8 @@ def few_descriptors() -> Iterator[None]:
 
 
 def test_a_lack_of_descriptors_is_found_behind_the_words_of_sqlite(tmp_path: Path) -> None:
-    """A lack of file descriptors is found although SQLite reports only 'unable to open database file', which it also
-    reports if it cannot open the journal.
+    """tkperf detects a lack of file descriptors although SQLite reports only 'unable to open database file'. SQLite
+    also reports this text if it cannot open the journal.
     """
     path = tmp_path / "a.tkperf"
     path.touch()
@@ -92,8 +94,8 @@ def test_without_a_cause_the_error_stays(tmp_path: Path) -> None:
 def test_a_run_waits_for_room_and_for_nothing_else(
     number: int, passes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run waits for free space and for no other failure. SQLite also reports 'disk I/O error' for a full quota. Any
-    failure that does not pass ends the run, and tkperf saves the whole run in another place.
+    """A run waits for free space, but not after any other failure. SQLite also reports 'disk I/O error' for a full
+    quota. Any failure that waiting cannot remove ends the run, and tkperf saves the whole run in another folder.
     """
     saved = tmp_path / "saved"
     saved.mkdir()
@@ -164,8 +166,8 @@ def test_a_run_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_import_left_goes_with_the_next_one(tmp_path: Path) -> None:
-    """An import removes the unfinished file of an import that was killed, but never the unfinished file of an import
-    that still runs.
+    """An import removes the unfinished file of another import only if that import was killed. It never removes the
+    unfinished file of an import that is still running.
     """
     path = tmp_path / "a.tkperf"
     dead, living = tmp_path / ".a.tkperf.1.part", tmp_path / ".a.tkperf.2.part"

@@ -1,5 +1,5 @@
-"""Seconds and histograms are stored as blobs. They are read back unchanged, need little space, and damage is
-noticed.
+"""Seconds and histograms are stored as blobs. The blobs are read back unchanged, need little space, and damage to them
+is detected.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MOST = 2**63 - 1
 
 
 def noise(seconds: int, ios: int = 30_000) -> tuple[Sample, ...]:
-    """Return the seconds of a drive. Their numbers of I/Os and their times differ by chance."""
+    """Return the seconds of a drive. Their numbers of I/Os and their times vary randomly."""
     chance = np.random.default_rng(1)
     latencies_ns = chance.lognormal(12, 0.3, 200).astype(int)
     samples = []
@@ -81,7 +81,7 @@ def test_integers_come_back_as_they_were(numbers: list[int]) -> None:
 
 @pytest.mark.parametrize("seconds", [1, 60, 250])
 def test_seconds_come_back_as_they_were(seconds: int) -> None:
-    """The seconds of a step of any length are read back unchanged, and the columns contain the same seconds as the
+    """The seconds of a step of any length are read back unchanged. The columns contain the same seconds as the
     records.
     """
     samples = noise(seconds, ios=200)
@@ -94,7 +94,9 @@ def test_seconds_come_back_as_they_were(seconds: int) -> None:
 
 
 def test_a_direction_may_begin_late() -> None:
-    """A direction may begin late. Seconds without reads have no extremes, which is different from extremes of 0."""
+    """A direction may begin late. Seconds without reads have no minimum and maximum, which is different from extremes
+    of 0.
+    """
     reads = [NO_IO] * 15 + [io_stats([1000, 5000])] * 10 + [NO_IO] * 15
     samples = tuple(Sample(start_s=at, duration_s=1, read=read, write=NO_IO) for at, read in enumerate(reads))
     blobs = kept(samples)
@@ -105,7 +107,7 @@ def test_a_direction_may_begin_late() -> None:
 
 @given(st.lists(st.integers(0, 10**12), max_size=30))
 def test_histograms_come_back_as_they_were(latencies_ns: list[int]) -> None:
-    """Histograms are read back in fio's full resolution. A step without I/O has no blob."""
+    """Histograms are read back in fio's full resolution. A step without I/O has no histogram blob."""
     histogram = io_stats(latencies_ns).histogram if latencies_ns else NO_IO.histogram
     blob = encode_histogram(histogram)
     assert (blob is None) == (not latencies_ns)
@@ -113,7 +115,9 @@ def test_histograms_come_back_as_they_were(latencies_ns: list[int]) -> None:
 
 
 def test_noise_takes_little_more_than_it_must() -> None:
-    """Histograms of noise need at most twice their entropy, which is the minimum for any method of packing."""
+    """Histograms of noise need at most twice the size of their entropy, which is the minimum for any compression
+    method.
+    """
     samples = noise(60)
     counts = np.array([coarsen(sample.write.histogram).dense() for sample in samples])
     expected = counts[:, counts.any(axis=0)].mean(axis=0)
@@ -126,7 +130,7 @@ def test_noise_takes_little_more_than_it_must() -> None:
 
 
 def test_equal_seconds_take_hardly_anything() -> None:
-    """Equal seconds, as in a fill of hours at one rate, need nearly no space."""
+    """Equal seconds, as in a fill of several hours at one rate, need nearly no space."""
     one = io_stats([100_000] * 500)
     samples = [Sample(start_s=at, duration_s=1, read=NO_IO, write=one) for at in range(7200)]
     seconds, histograms = kept(samples)
@@ -136,7 +140,7 @@ def test_equal_seconds_take_hardly_anything() -> None:
 
 @given(st.integers(0, 10**6), st.binary(min_size=0, max_size=6), st.integers(0, 6), st.booleans())
 def test_damage_is_an_error_or_other_seconds(at: int, put: bytes, gone: int, inside: bool) -> None:
-    """A damaged blob causes an error or leads to other seconds, whether the damage is in its stored bytes or in the
+    """A damaged blob causes an error or leads to other seconds. The damage may be in its stored bytes or in the
     compressed data.
     """
     whole = kept(noise(3, ios=200))
@@ -167,7 +171,7 @@ def test_damage_is_an_error_or_other_seconds(at: int, put: bytes, gone: int, ins
     ],
 )
 def test_pieces_that_do_not_belong_together_are_noticed(change: Callable[[bytes, bytes], Blobs], says: str) -> None:
-    """Pieces of a step that do not belong together are noticed, because with one second more or less all following
+    """If the parts of a step do not belong together, tkperf detects this. With one second more or less, all following
     seconds would be misread.
     """
     seconds, histograms = kept(noise(3))
@@ -192,8 +196,8 @@ def test_half_a_surrogate_becomes_a_question_mark() -> None:
 
 
 def test_packing_the_output_of_a_step_takes_little_memory() -> None:
-    """Packing the output of a step needs memory in proportion to the output, because it happens during the load. An
-    earlier version needed 97 MB.
+    """Compressing the output of a step needs memory in proportion to the output. The limit is necessary because the
+    output is compressed while the load is running. An earlier version needed 97 MB.
     """
     output = b'"clat_ns" : {"bins" : {"%d" : 17}}\n' * 1000
     tracemalloc.start()

@@ -1,5 +1,5 @@
-"""Damaged, edited and made-up run files: tkperf shows the readable rest, names what is missing, and shows nothing
-false.
+"""Damaged, edited and invented run files. tkperf shows the readable parts, names the missing parts, and shows no wrong
+values.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def change(path: Path, statement: str, *values: object) -> None:
 
 
 def read_all(path: Path, *, output: bool = True) -> str:
-    """Read all parts of a run file. Return a line for each item that was left out."""
+    """Read all parts of a run file. Return a line for each part that was left out."""
     with RunFile(path) as run_file:
         record = run_file.record()
         for test in record.tests:
@@ -87,8 +87,8 @@ def test_undamaged_it_is_read(path: Path) -> None:
     ],
 )
 def test_what_is_no_text_costs_its_row_alone(path: Path, table: str, column: str, says: str) -> None:
-    """A text that is not valid UTF-8 makes only its own row unreadable. With sqlite3 alone, the rest would be
-    unreadable as well.
+    """If a text is not valid UTF-8, only its own row is unreadable. With sqlite3 alone, the remaining rows would also
+    be unreadable.
     """
     where = "key = 'name'" if table == "run" else "true"
     change(path, f"UPDATE {table} SET {column} = CAST(x'5b22ff225d' AS TEXT) WHERE {where}")
@@ -103,8 +103,8 @@ def test_a_file_that_sqlite_cannot_read_says_what_may_save_it(path: Path) -> Non
 
 
 def test_results_name_seconds_that_cannot_be_read(path: Path) -> None:
-    """The results of a run name seconds that cannot be read, because the uncertainty of a figure is computed from
-    them.
+    """If seconds cannot be read, the results of a run report this, because the uncertainty of a figure is computed from
+    the seconds.
     """
     assert not [each for each in find_warnings(load(path)) if each.code == "left-out"]
     change(path, "UPDATE step SET seconds = substr(seconds, 1, length(seconds) / 2)")
@@ -115,7 +115,7 @@ def test_results_name_seconds_that_cannot_be_read(path: Path) -> None:
 
 
 def change_second(path: Path, column: str, value: int) -> None:
-    """Replace one number of the second that was recorded after the first one."""
+    """Replace one number of the second sample, which was recorded after the first one."""
     with closing(sqlite3.connect(path)) as database:
         ((blob,),) = database.execute("SELECT seconds FROM step").fetchall()
     table = unpack_integers(blob, 1000).reshape(len(SECOND_COLUMNS), -1)
@@ -131,13 +131,13 @@ def change_second(path: Path, column: str, value: int) -> None:
         ("start_us", -1, "a second has an impossible time or count"),
         ("write_bytes", -1, "a second has an impossible time or count"),
         ("write_latency_max_ns", -2, "a second has an impossible time or count"),
-        # In a second, nearly every I/O has a latency.
+        # Nearly every I/O of a second has a latency.
         ("write_latency_ios", 1_000_000, "histograms do not fit their seconds"),
     ],
 )
 def test_a_second_that_cannot_be_is_refused(path: Path, column: str, value: int, says: str) -> None:
-    """An impossible second is refused together with all seconds of its step, because without it the following seconds
-    would be misread.
+    """An impossible second is refused together with all seconds of its step. If only this second were left out, the
+    following seconds would be misread.
     """
     change_second(path, column, value)
     assert says in read_all(path)
@@ -161,8 +161,8 @@ def test_latency_counts_that_trail_are_kept(tmp_path: Path) -> None:
 
 
 def test_the_shortest_sample_has_a_length(tmp_path: Path) -> None:
-    """The shortest sample has a length of at least one microsecond. The rest of a step of 1.0000001 s would otherwise
-    be rounded to 0.
+    """The shortest sample lasts at least one microsecond. Otherwise the rest of a step of 1.0000001 s would be rounded
+    to 0.
     """
     path, writer = a_run(tmp_path)
     rest = Sample(start_s=1, duration_s=1e-7, read=NO_IO, write=io_stats([1000]))
@@ -180,8 +180,8 @@ MIB = 1 << 20
     [("write_histogram", MIB), ("seconds", 150 * MIB), ("second_histograms", 2 * MIB), ("fio_json", 600 * MIB)],
 )
 def test_a_blob_that_unpacks_without_end_is_refused(path: Path, column: str, most_bytes: int) -> None:
-    """A blob that would unpack to far more bytes than a step can have is refused. Otherwise a few hundred kB of zeroes
-    would fill the memory.
+    """A blob is refused if it would decompress to far more bytes than a step can have. Otherwise a few hundred kB of
+    zeros would fill the memory.
     """
     packer, zeroes = lzma.LZMACompressor(preset=0), bytes(8 * MIB)
     bomb = zlib.compress(bytes(300 * MIB))
@@ -209,8 +209,8 @@ def test_a_blob_that_unpacks_without_end_is_refused(path: Path, column: str, mos
     ],
 )
 def test_impossible_histograms_are_refused(path: Path, data: bytes, says: str) -> None:
-    """A histogram is refused if it does not have an I/O count for each of fio's buckets, or if it has a negative
-    count.
+    """A histogram is refused if the number of its I/O counts differs from the number of fio's buckets, or if a count is
+    negative.
     """
     change(path, "UPDATE step SET write_histogram = ?", zlib.compress(data))
     said = read_all(path)
@@ -309,8 +309,8 @@ def nested(depth: int) -> str:
     ],
 )
 def test_facts_that_are_reckoned_with_are_checked(path: Path, fact: str, value: str, says: str) -> None:
-    """Facts that tkperf computes with are checked. All other facts may have any value, unless they are nested without
-    limit.
+    """Facts that tkperf uses in computations are checked. All other facts may have any value, unless they are nested
+    without limit.
     """
     change(path, "UPDATE run SET value = ? WHERE key = ?", value, fact)
     assert says in read_all(path)
@@ -321,7 +321,7 @@ def test_facts_that_are_reckoned_with_are_checked(path: Path, fact: str, value: 
 
 
 def test_facts_of_a_host_are_checked_too(path: Path) -> None:
-    """Damaged facts of a host are found, and the other facts remain readable."""
+    """Damaged facts about a host are detected, and all other facts remain readable."""
     change(path, "UPDATE host SET facts = ?", nested(900))
     assert read_all(path)
     with RunFile(path) as run_file:
@@ -344,7 +344,7 @@ def test_facts_of_every_depth_that_is_written_are_read(path: Path) -> None:
 
 
 def test_a_verdict_has_a_value_for_each_round() -> None:
-    """A verdict has a value for each round from its construction on, so that charts and texts need not check this."""
+    """A verdict cannot be constructed without a value for each round, so charts and texts do not need to check this."""
     verdict = judge([1, 2], [5.0, 6.0], tracking="t", unit="u")
     facts = {name: getattr(verdict, name) for name in SteadyStateVerdict.__dataclass_fields__}
     for changed in ({"rounds": ()}, {"values": (1.0,)}, {"rounds": (), "values": ()}):
@@ -354,8 +354,8 @@ def test_a_verdict_has_a_value_for_each_round() -> None:
 
 @pytest.mark.parametrize("window", [[1, 1], [2, 1]])
 def test_a_window_whose_rounds_do_not_ascend_is_left_out(path: Path, window: list[int]) -> None:
-    """A window with rounds that do not ascend is left out, because only a file that another program changed can contain
-    such a window.
+    """A window whose rounds do not ascend is left out. Only a file that another program changed can contain such a
+    window.
     """
     change(path, "UPDATE outcome SET outcome = json_set(outcome, '$.window', json(?))", str(window))
     assert "outcome" in read_all(path)

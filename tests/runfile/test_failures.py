@@ -1,5 +1,5 @@
-"""The run file after failures: a killed or interrupted run, a full disk, a locked or damaged file, or a file of another
-program.
+"""The run file after failures. Examples are a killed or interrupted run, a full disk, a locked or damaged file, and a
+file of another program.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def test_a_folder_that_does_not_exist_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
-    """A folder that cannot be written to causes a clear error, which tells the user what to do. The test uses a path
-    that even root cannot write to.
+    """If a folder cannot be written to, the error is clear and tells the user what to do. The test uses a path that
+    even root cannot write to.
     """
     (tmp_path / "file").touch()
     with pytest.raises(RunFileError, match=r"cannot be created: Not a directory. Choose a folder"):
@@ -85,7 +85,9 @@ for number in range(1, 100000):
 
 @pytest.mark.parametrize("after", [1, 7, 40])
 def test_kill_9_loses_at_most_the_step_under_way(tmp_path: Path, after: int) -> None:
-    """After ``kill -9``, the run file contains every step that was acknowledged before and records what happened."""
+    """After ``kill -9``, the run file contains every step that was acknowledged before the kill. tkperf then reads the
+    run as interrupted, with the kill as the reason.
+    """
     path = tmp_path / "a.tkperf"
     root = str(Path(__file__).parents[2])
     writer = subprocess.Popen([sys.executable, "-c", WRITE_FOR_EVER, path, root], stdout=subprocess.PIPE, text=True)
@@ -127,7 +129,7 @@ writer(StepEnded(test="iops", record=a_step(4, engine_output=os.urandom(3_000_00
 
 @pytest.fixture
 def half_written(tmp_path: Path) -> Path:
-    """Return a file that was half written: its writer was killed while it wrote the fourth step."""
+    """Return a file that was only partly written. Its writer was killed while it wrote the fourth step."""
     root = str(Path(__file__).parents[2])
     command = [sys.executable, "-c", KILLED_WHILE_WRITING, str(tmp_path), root]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
@@ -149,8 +151,8 @@ def test_a_step_half_written_is_taken_back(half_written: Path) -> None:
 def test_a_half_written_file_that_cannot_be_mended_says_what_to_do(
     half_written: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A half-written file that the reader may not repair causes an error. The error tells the user to copy the journal
-    next to the file as well.
+    """If the reader may not repair a partly written file, this is an error. The error tells the user to copy the
+    journal into the folder of the file as well.
     """
     monkeypatch.setattr(os, "access", lambda *_: False)  # root could always write
     with pytest.raises(RunFileError, match=r"a\.tkperf-journal next to it belongs to it: copy both"):
@@ -161,7 +163,9 @@ def test_a_half_written_file_that_cannot_be_mended_says_what_to_do(
 def test_ctrl_c_while_writing_loses_no_finished_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """If Ctrl-C interrupts the writing of a finished step, the step is written with the next event, exactly once."""
+    """If Ctrl-C interrupts the writing of a finished step, the step is written with the next event. It is written
+    exactly once.
+    """
     path, writer = a_run(tmp_path, steps=1)
 
     def interrupt(_: object) -> None:
@@ -179,8 +183,8 @@ def test_ctrl_c_while_writing_loses_no_finished_step(
 
 
 def test_a_lock_of_another_program_has_its_own_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that another program has locked causes a specific error. The file becomes readable when that program ends,
-    so tkperf must not remember the file as unreadable.
+    """If another program has locked a file, this causes a specific error. When that program ends, the file becomes
+    readable, so tkperf must not store that the file is unreadable.
     """
     monkeypatch.setattr(limits, "LOCKED_S", 0.0)
     path, writer = a_run(tmp_path, 1)
@@ -196,8 +200,8 @@ def test_a_lock_of_another_program_has_its_own_error(tmp_path: Path, monkeypatch
 
 
 def test_the_lock_tells_a_running_run_from_a_killed_one(tmp_path: Path) -> None:
-    """The lock on the file distinguishes a running run from a killed run, because the writer holds the lock as long as
-    it exists.
+    """The lock on the file distinguishes a running run from a killed run, because the writer holds the lock until it
+    ends.
     """
     path = tmp_path / "a.tkperf"
     writer = RunFileWriter(path)
@@ -220,7 +224,7 @@ def test_a_file_has_one_writer(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_runs_are_named_as_such(tmp_path: Path) -> None:
-    """A file that is missing, empty, truncated, written by a newer version or no run file causes a clear error."""
+    """A file that is missing, empty, truncated, written by a newer version or not a run file causes a clear error."""
     path = tmp_path / "a.tkperf"
     with pytest.raises(RunFileError, match="there is no run file"):
         RunFile(path)
@@ -246,8 +250,8 @@ def test_files_that_are_not_runs_are_named_as_such(tmp_path: Path) -> None:
 
 
 def test_a_format_of_before_the_first_release_is_named(tmp_path: Path) -> None:
-    """A format from before the first release is refused with the version that wrote it, even if the format has the same
-    number as that of the release.
+    """A format from before the first release is refused, and the error names the version that wrote it. This applies
+    even if the number of the format equals that of the release.
     """
     path, writer = a_run(tmp_path, steps=1)
     writer.close()
@@ -260,7 +264,7 @@ def test_a_format_of_before_the_first_release_is_named(tmp_path: Path) -> None:
 
 
 def test_a_file_cut_short_is_a_clear_error(tmp_path: Path) -> None:
-    """A truncated copy of a run file causes a clear error instead of a traceback."""
+    """A truncated copy of a run file causes a clear error and no traceback."""
     path = tmp_path / "a.tkperf"
     writer = RunFileWriter(path)
     writer(RunStarted(info=run_info(), tests=("iops",)))

@@ -1,5 +1,5 @@
-"""A small run file that claims to be large causes one clear error or is read, with time and memory in proportion to its
-size.
+"""A small run file that claims to be large is either refused with one clear error or read. The required time and memory
+are proportional to its size.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def many_steps(db: sqlite3.Connection, count: int, **changes: str) -> None:
 
 
 def full_seconds(db: sqlite3.Connection) -> None:
-    """Add steps with seconds in which every bucket contains one I/O. Each step needs 60 MB of memory but only a few
+    """Add steps with seconds in which every bucket contains one I/O. Each step needs 60 MB of memory, but only a few
     hundred kB in the file.
     """
     seconds = 1000
@@ -153,7 +153,7 @@ def many_drives(db: sqlite3.Connection) -> None:
 
 
 def heat_of_all_time(db: sqlite3.Connection) -> None:
-    """Add 1,001 steps that last as long as 1,000 readings, each of which shows throttling."""
+    """Add 1,001 steps. Each step lasts as long as 1,000 readings together, and each reading shows throttling."""
     many_steps(db, 1000, number="n", duration_s="1e6")
     db.execute(
         f"{NUMBERS.format(1000)} INSERT INTO telemetry (host_id, at_s, drive, source, thermal_1_s, "
@@ -226,7 +226,7 @@ def many_objects(db: sqlite3.Connection) -> None:
     ],
 )
 def test_more_than_a_file_can_hold_is_refused(tmp_path: Path, change: Change, says: str) -> None:
-    """A file with content beyond the limits is refused within a limited amount of memory."""
+    """If a file contains more than the limits permit, it is refused within a limited amount of memory."""
     path = made(tmp_path, change)
     assert path.stat().st_size < 8e6
     said = run_limited(lambda: read_all(path))
@@ -237,7 +237,7 @@ def test_more_than_a_file_can_hold_is_refused(tmp_path: Path, change: Change, sa
 @pytest.mark.parametrize("table", ["warning", "note", "run", "host"])
 def test_a_table_with_more_rows_than_a_run_has(tmp_path: Path, table: str) -> None:
     """A table with more rows than a run can have is refused, and the error names the table, the number of rows and the
-    limit. With one row less, the file can be read.
+    limit. With one row fewer, the file can be read.
     """
     most = MOST_ROWS[table]
     rows = {
@@ -264,8 +264,8 @@ def test_a_table_with_more_rows_than_a_run_has(tmp_path: Path, table: str) -> No
 
 
 def test_the_limits_are_ten_times_what_the_longest_day_needs() -> None:
-    """The limits are ten times the need of the longest day, for steps, seconds, minutes and memory. This day contains
-    the busiest tests of all shipped profiles.
+    """The limits for steps, seconds, minutes and memory are ten times the need of the longest day. This day contains
+    the tests with the most steps of all shipped profiles.
     """
     for name in PROFILES:
         profile = load_profile(name)
@@ -300,7 +300,7 @@ def test_the_limits_are_ten_times_what_the_longest_day_needs() -> None:
 
 def steps_of_a_day() -> float:
     """Return the largest number of steps that the tests of a shipped profile can have in 24 hours. The tests with the
-    most steps per hour count first.
+    most steps per hour are counted first.
     """
     most = 0.0
     for name in PROFILES:
@@ -316,7 +316,7 @@ def steps_of_a_day() -> float:
 
 # A step of 16 loads at the same time has rows for each load and for their sum.
 LOADS_AT_ONCE = 16 + 1
-# Size of a file with a day of one stream, measured with bench/run_file_size.py (docs/reference/run-file.md).
+# The size of a file with a day of one stream, measured with bench/run_file_size.py (docs/reference/run-file.md).
 BYTES_OF_A_DAY = 9_100_000
 # The number of rows in these tables grows with the duration of a run. In the other tables, it grows with the number of
 # tests and sections.
@@ -325,7 +325,7 @@ GROWING = ("step", "job", "verdict", "disturbance", "note", "warning")
 
 def test_a_run_of_all_tests_needs_a_tenth_of_each_limit(tmp_path: Path) -> None:
     """A run of all tests of a suite needs at most a tenth of each limit. Numbers that grow with time are scaled to the
-    busiest day.
+    day with the most steps.
     """
     day_steps = steps_of_a_day()
     for suite, device in (("ssd", "sim:sata-ssd"), ("hdd", "sim:hdd")):
@@ -334,7 +334,7 @@ def test_a_run_of_all_tests_needs_a_tenth_of_each_limit(tmp_path: Path) -> None:
         path = tmp_path / f"{suite}.tkperf"
         with RunFile(path) as run_file:
             meter = run_file._meter
-            with run_file._reading(2**63 - 1):  # all except the log
+            with run_file._reading(2**63 - 1):  # all tables except the log
                 constant_bytes = MEMORY_BYTES - meter._memory_left
             record = run_file.record()
             log_bytes = MEMORY_BYTES - meter._memory_left - constant_bytes
@@ -345,7 +345,7 @@ def test_a_run_of_all_tests_needs_a_tenth_of_each_limit(tmp_path: Path) -> None:
         work = WORK + WORK_PER_BYTE * path.stat().st_size - work
         steps = [(test.name, step) for test in record.tests for step in test.steps]
         times = max(1.0, day_steps / len(steps))
-        # The memory limit grows with the size of the file. Ten such days lead to a file of this size: a day has the
+        # The memory limit grows with the size of the file. Ten such days lead to a file of this size. A day has the
         # steps of this run, and 86,400 seconds with their histograms.
         ten_days = Meter(int(10 * (times * path.stat().st_size + BYTES_OF_A_DAY)))
         with closing(sqlite3.connect(path)) as db:
@@ -370,7 +370,7 @@ def test_a_run_of_all_tests_needs_a_tenth_of_each_limit(tmp_path: Path) -> None:
             assert 10 * characters <= limit, (table, column)
         assert 10 * (times * log_bytes + constant_bytes) <= ten_days.most(MEMORY_BYTES)
         assert 10 * times * work <= ten_days._work_left
-        # A day has 86,400 seconds, however many steps it has.
+        # A day has 86,400 seconds. The number of its steps does not matter.
         seconds = sum(step.measurement.duration_s for _, step in steps)
         assert 10 * unpacked_bytes * 86_400 / seconds <= ten_days._unpacked_left
 
@@ -447,8 +447,8 @@ def read_all(path: Path) -> str:
 
 
 def test_a_page_that_is_listed_many_times_is_noticed(tmp_path: Path) -> None:
-    """A damaged file in which an inner page refers to the same page many times is noticed, because it would have more
-    rows than the file has bytes.
+    """A damaged file in which an inner page refers to the same page many times is detected, because the number of its
+    rows would exceed the number of its bytes.
     """
     path = made(tmp_path, lambda db: many_steps(db, 3000))
     with closing(sqlite3.connect(path)) as db:
@@ -469,7 +469,7 @@ def test_a_page_that_is_listed_many_times_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_journal_that_names_another_file_is_not_played_back(tmp_path: Path) -> None:
-    """A journal that names another file is refused, because SQLite would remove that file, and with the rights of root
+    """A journal that names another file is refused, because SQLite would remove that file. With the rights of root,
     this could be any file.
     """
     path, writer = a_run(tmp_path, 1)
@@ -481,7 +481,7 @@ def test_a_journal_that_names_another_file_is_not_played_back(tmp_path: Path) ->
 
 
 def test_what_tkperf_writes_is_far_below_the_limits(tmp_path: Path) -> None:
-    """Many equal steps, which pack better than all others, are within the limits and can be read."""
+    """Many equal steps compress better than all other steps. They are within the limits and can be read."""
     path = made(tmp_path, lambda db: many_steps(db, 2000, number="n"))
     assert run_limited(lambda: read_all(path)) == "read"
 
@@ -499,8 +499,8 @@ def test_a_long_text_is_found_in_any_row_and_column() -> None:
 
 @pytest.mark.parametrize(("length", "name"), [(255, "x" * 255), (256, "a"), (1_000_000, "a")])
 def test_a_run_has_the_name_of_its_file_if_no_file_can_have_its_name(tmp_path: Path, length: int, name: str) -> None:
-    """If a run has a name that no file can have, the run is shown with the name of its file. Each table of a comparison
-    repeats the name, so a name of a million characters would take more than a minute.
+    """If the name of a run is not possible as a file name, the run is shown with the name of its file. Each table of a
+    comparison repeats the name, so a name of a million characters would take more than a minute.
     """
 
     def rename(db: sqlite3.Connection) -> None:
@@ -515,8 +515,8 @@ def test_a_run_has_the_name_of_its_file_if_no_file_can_have_its_name(tmp_path: P
 
 @pytest.mark.parametrize("name", ["name", "section", "drive", "source", "code", "test"])
 def test_names_are_shorter_than_other_texts(name: str) -> None:
-    """Names must be shorter than other texts, because charts and tables repeat them. With names of 64,000 characters, a
-    report of 95 tests needed 3.6 GB.
+    """The limit for names is lower than the limit for other texts, because charts and tables repeat names. With names
+    of 64,000 characters, a report of 95 tests needed 3.6 GB.
 
     The path of a device has at most 4,096 characters.
     """
@@ -527,7 +527,7 @@ def test_names_are_shorter_than_other_texts(name: str) -> None:
 
 
 def test_a_plan_that_repeats_a_quantity_is_left_out(tmp_path: Path) -> None:
-    """A plan that repeats a quantity in a section is left out. With a list of 60,000 quantities, a report would need
+    """If a plan repeats a quantity in a section, it is left out. With a list of 60,000 quantities, a report would need
     almost a minute and 1.3 GB.
     """
     for quantities, is_read in ((1, True), (2, False)):

@@ -1,5 +1,5 @@
-"""The writer and the reader of a run file share one validator. The writer does not write what a reader would refuse,
-and reports this.
+"""The writer and the reader of a run file share one validator. The writer does not write a value that a reader would
+refuse, and it reports such a value.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def write(folder: Path, *steps: StepRecord) -> tuple[Path, list[str]]:
 
 
 def test_negative_cpu_use_costs_only_itself(tmp_path: Path) -> None:
-    """If fio reports a negative usr_cpu, the step is stored without its CPU use."""
+    """If fio reports a negative usr_cpu, the step is stored without its CPU time."""
     odd = replace(SEEN, cpu=CpuUse(busiest_thread_percent=-3.5, all_threads_percent=40.0))
     path, said = write(tmp_path, a_step(1), a_step(2, measurement=odd))
     record = read_run(path)
@@ -59,8 +59,8 @@ def test_negative_cpu_use_costs_only_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [-5, -1, 2**63, -(2**70)])
 def test_impossible_extremes_cost_only_themselves(tmp_path: Path, value: int) -> None:
-    """An impossible extreme, such as a negative lat_ns.min, is the only value that is dropped. All other values of the
-    step are kept.
+    """If a step contains an impossible extreme, such as a negative lat_ns.min, only this value is dropped. All other
+    values of the step are kept.
     """
     stats = replace(io_stats([1000, 2000]), latency_min_ns=value)
     second = Sample(start_s=0, duration_s=1, read=NO_IO, write=stats)
@@ -76,8 +76,8 @@ def test_impossible_extremes_cost_only_themselves(tmp_path: Path, value: int) ->
 
 
 def test_a_step_that_cannot_be_is_said_not_to_be_kept(tmp_path: Path) -> None:
-    """An impossible step is not stored, and a warning reports this. The round then lacks this step, but the steps
-    before and after it are kept.
+    """An impossible step is not stored, and a warning reports this. The round then lacks this step, but the preceding
+    and the following steps are kept.
     """
     odd = replace(SEEN, write=replace(SEEN.write, ios=-7))
     path, said = write(tmp_path, a_step(1), a_step(2, measurement=odd), a_step(3))
@@ -90,7 +90,7 @@ def test_a_step_that_cannot_be_is_said_not_to_be_kept(tmp_path: Path) -> None:
 
 
 def test_the_same_oddity_is_said_once(tmp_path: Path) -> None:
-    """The same oddity in many steps, such as a negative CPU time, causes only one warning."""
+    """If the same invalid value occurs in many steps, such as a negative CPU time, only one warning is reported."""
     odd = replace(SEEN, cpu=CpuUse(busiest_thread_percent=-1, all_threads_percent=-1))
     path, said = write(tmp_path, *(a_step(number, measurement=odd) for number in range(1, 9)))
     assert len(said) == 1
@@ -142,7 +142,7 @@ odd_steps = st.builds(
 
 @given(steps=st.lists(odd_steps, max_size=3))
 def test_whatever_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, steps: list[StepRecord]) -> None:
-    """Whatever values a step has, the reader never has to leave out a part of the written file."""
+    """For any values of a step, the reader never has to leave out a part of the file that the writer wrote."""
     path, said = write(tmp_path_factory.mktemp("run"), *steps)
     with RunFile(path) as run_file:
         record = run_file.record()
@@ -158,7 +158,7 @@ def test_whatever_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, s
 
 @pytest.mark.parametrize("value", [2**63, 2**70, 1e300])
 def test_numbers_wider_than_a_column_end_no_run(tmp_path: Path, value: float) -> None:
-    """Numbers that exceed the width of a column do not end a run, although SQLite refuses them with an error for which
+    """A number that exceeds the width of a column does not end a run. SQLite refuses such a number with an error, and
     waiting would not help.
     """
     cpu = CpuUse(busiest_thread_percent=0, all_threads_percent=value)
@@ -200,7 +200,7 @@ def test_a_run_cut_off_before_its_first_record_is_shown(tmp_path: Path) -> None:
     analyse(record)
 
 
-# Values that were left out count in no figure, and no figure hides this.
+# Values that were left out are not part of any figure, and each affected figure shows this.
 
 
 @pytest.fixture(scope="module")
@@ -231,8 +231,8 @@ STEP_OF = (
 
 @pytest.mark.parametrize("change", ["write_ios = -1", "duration_s = 'x'", "number = -3"])
 def test_a_cell_that_lacks_a_round_has_no_mean(whole_run: Path, tmp_path: Path, change: str) -> None:
-    """A cell without a value in one round has no mean, because a mean over four rounds would be mistaken for a mean
-    over five. Cells with all rounds do not change.
+    """A cell that lacks a value in one round has no mean. A mean over four rounds would be mistaken for a mean over
+    five rounds. Cells with values in all rounds do not change.
     """
     window = section(analyse(read_run(whole_run)), "iops").window
     where = STEP_OF.format("iops", "round", window[1], 2)
@@ -255,7 +255,7 @@ def test_a_cell_that_lacks_a_round_has_no_mean(whole_run: Path, tmp_path: Path, 
 
 
 def test_a_stream_that_lacks_a_slice_has_no_whole(whole_run: Path, tmp_path: Path) -> None:
-    """A stream without one of its slices has no total, because the written amount and the percentiles need every
+    """If a stream lacks one of its slices, it has no total, because the written amount and the percentiles need every
     slice.
     """
     where = STEP_OF.format("writesat", "continuous", 2, 0)
@@ -270,7 +270,7 @@ def test_a_stream_that_lacks_a_slice_has_no_whole(whole_run: Path, tmp_path: Pat
 
 
 def test_a_percentile_of_some_rounds_is_none(whole_run: Path, tmp_path: Path) -> None:
-    """An unreadable histogram of one round removes only the percentiles of its cell."""
+    """If the histogram of one round is unreadable, only the percentiles of its cell are missing."""
     window = section(analyse(read_run(whole_run)), "lat").window
     where = STEP_OF.format("lat", "round", window[0], 0)
     before, after = damaged(
@@ -297,7 +297,7 @@ def test_a_percentile_of_some_rounds_is_none(whole_run: Path, tmp_path: Path) ->
     ],
 )
 def test_each_row_is_left_out_alone(whole_run: Path, tmp_path: Path, statement: str, says: str) -> None:
-    """A damaged row is left out alone. All other cells and rounds of its test remain."""
+    """If a row is damaged, only this row is left out. All other cells and rounds of its test remain."""
     before, after = damaged(whole_run, tmp_path, statement)
     assert any(says in warning.text for warning in find_warnings(after))
     for old, new in zip(before.tests, after.tests, strict=True):

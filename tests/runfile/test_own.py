@@ -1,4 +1,4 @@
-"""A run file that another user could have written is shown, but tkperf takes no action that its content requests."""
+"""If another user could have written a run file, tkperf shows it, but performs no action that its content requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ root = pytest.mark.root
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return a run file in a folder in another folder. No other user can write to any of them."""
+    """Return a run file in a folder in another folder. No other user can write to the file or to the two folders."""
     folder = tmp_path / "upper/folder"
     folder.mkdir(parents=True)
     path, writer = a_run(folder, 1)
@@ -39,7 +39,7 @@ def give_away(path: Path) -> None:
 
 
 def lay(ending: str, mode: int, *, nobodys: bool) -> Change:
-    """Return a function that creates a file next to the run file."""
+    """Return a function that creates a file in the folder of the run file."""
 
     def change(path: Path) -> None:
         beside = path.with_name(path.name + ending)
@@ -75,8 +75,8 @@ def lay_link(path: Path) -> None:
 def test_a_strangers_file_is_not_resumed(
     change: Change, says: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run file that another user can change is not resumed. The user who called sudo is no exception, because root
-    may do more than this user.
+    """If another user can change a run file, it is not resumed. This rule also applies to the user who called sudo,
+    because root has more rights than this user.
     """
     RunFile(path, own=True)
     require_resumable(path)
@@ -113,7 +113,7 @@ def test_a_link_leads_to_where_the_file_lies(path: Path, tmp_path: Path) -> None
     "change", [lambda path: path.parent.chmod(0o1777), pytest.param(lambda path: give_away(path.parent), marks=root)]
 )
 def test_a_folder_in_which_nobody_can_exchange_content_is_taken(change: Change, path: Path) -> None:
-    """A run file is accepted in a folder in which no other user can exchange its content, such as /tmp or the home
+    """A run file is accepted in a folder in which no other user can replace its content. Examples are /tmp and the home
     folder of the user who called sudo.
     """
     change(path)
@@ -123,7 +123,7 @@ def test_a_folder_in_which_nobody_can_exchange_content_is_taken(change: Change, 
 
 
 def test_what_was_checked_is_what_is_read(path: Path) -> None:
-    """The file that was checked is the file that is read, whatever appears under its name afterwards."""
+    """tkperf reads the same file that it checked, even if another file receives its name afterwards."""
     with RunFile(path, own=True) as run_file:
         path.unlink()
         path.with_name(f"{path.name}-journal").write_bytes(os.urandom(4096))
@@ -133,8 +133,8 @@ def test_what_was_checked_is_what_is_read(path: Path) -> None:
 
 @pytest.mark.parametrize("change", [lambda _: None, pytest.param(lambda path: give_away(path.parent), marks=root)])
 def test_a_step_half_written_is_taken_back_by_our_own_journal(change: Change, half_written: Path) -> None:
-    """A half-written step is rolled back with the user's own journal before the content is read, also in the home
-    folder of the user who called sudo.
+    """A partly written step is rolled back with the user's own journal before the content is read. This also works in
+    the home folder of the user who called sudo.
     """
     change(half_written)
     half_written.chmod(0o644)
@@ -148,8 +148,8 @@ def test_a_step_half_written_is_taken_back_by_our_own_journal(change: Change, ha
     "change", [lambda path: give_away(path.with_name(f"{path.name}-journal")), lambda path: path.parent.chmod(0o777)]
 )
 def test_a_journal_that_others_can_have_laid_is_not_played_back(change: Change, half_written: Path) -> None:
-    """A reader does not play back a journal that another user may have placed. The file and the owner of the journal do
-    not change.
+    """If another user may have created a journal, a reader does not play it back. The file and the owner of the journal
+    do not change.
     """
     change(half_written)
     before = half_written.read_bytes()
@@ -166,7 +166,7 @@ def test_a_journal_that_others_can_have_laid_is_not_played_back(change: Change, 
 
 @pytest.mark.parametrize("ending", ["-wal", "-shm"])
 def test_a_log_of_sqlite_is_not_taken_for_content(ending: str, path: Path) -> None:
-    """A log of SQLite next to the file is not accepted as content, because tkperf never writes such a log."""
+    """An SQLite log in the folder of the file is not accepted as content, because tkperf never writes such a log."""
     beside = path.with_name(path.name + ending)
     beside.write_bytes(bytes(64))
     beside.chmod(0o644)
@@ -178,8 +178,8 @@ def test_a_log_of_sqlite_is_not_taken_for_content(ending: str, path: Path) -> No
 
 
 def test_a_database_in_wal_mode_is_refused_untouched(path: Path) -> None:
-    """A database in WAL mode is refused without a change, because even for reading, SQLite would create files next to
-    it and leave them there. The message tells the user how to make the file readable.
+    """A database in WAL mode is refused without a change. Even if SQLite only reads such a database, it creates files
+    in the same folder and leaves them there. The message tells the user how to make the file readable.
     """
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA journal_mode = WAL")

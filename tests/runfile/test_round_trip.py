@@ -1,4 +1,4 @@
-"""A run file contains everything that was written, nothing else, and reading does not change it."""
+"""A run file contains exactly the data that were written. Reading does not change the file."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ steps = st.builds(
 
 
 def coarse(sample: Sample) -> Sample:
-    """Return a sample in the form in which the file stores it."""
+    """Return a sample in the form in which the run file stores it."""
     read = replace(sample.read, histogram=coarsen(sample.read.histogram))
     write = replace(sample.write, histogram=coarsen(sample.write.histogram))
     return replace(sample, read=read, write=write)
@@ -194,7 +194,7 @@ def test_a_run_is_read_back_as_it_was_written(
     status: RunStatus,
     because: str | None,
 ) -> None:
-    """Any run is read back unchanged, and its log has the order in which the events happened."""
+    """Any run is read back unchanged, and its log has the order in which the events occurred."""
     path = tmp_path_factory.mktemp("run") / "a.tkperf"
     info = run_info(notices=("SIMULATED",), device={"model": "\x00<b>", "nothing": None})
     writer = RunFileWriter(path)
@@ -300,8 +300,8 @@ def assert_same(columns: Seconds, samples: tuple[Sample, ...]) -> None:
 
 @given(latencies=latency_lists)
 def test_coarse_buckets_are_at_most_a_sixteenth_wide(latencies: list[int]) -> None:
-    """Coarse buckets are at most a sixteenth wide: no I/O moves by more than 1/16 of its latency, and no I/O is
-    lost.
+    """The width of coarse buckets is at most a sixteenth of their latency. No I/O moves by more than 1/16 of its
+    latency, and no I/O is lost.
     """
     for latency_ns in latencies:
         fine = io_stats([latency_ns]).histogram
@@ -312,8 +312,8 @@ def test_coarse_buckets_are_at_most_a_sixteenth_wide(latencies: list[int]) -> No
 
 
 def test_what_was_not_measured_is_null(tmp_path: Path) -> None:
-    """A value that was not measured is stored as null. A verdict with NaN is JSON that SQLite can read, and is NaN
-    again when it is read back.
+    """A value that was not measured is stored as null. A verdict with NaN is stored as JSON that SQLite can read, and
+    the value is NaN again after it is read back.
     """
     path, writer = a_run(tmp_path)
     verdict = judge([1, 2], [5.0, math.nan], tracking="t", unit="u")
@@ -331,7 +331,9 @@ def test_what_was_not_measured_is_null(tmp_path: Path) -> None:
 
 
 def test_text_that_is_not_unicode_does_not_end_a_run(tmp_path: Path) -> None:
-    """Text that is not valid Unicode, such as a path with odd bytes, is written with escapes and does not end a run."""
+    """Text that is not valid Unicode, such as a path with invalid bytes, is written with escapes. It does not end a
+    run.
+    """
     path, writer = a_run(tmp_path)
     odd = os.fsdecode(b"/x/\xff")
     writer(Warned(warning=RunNote(code="c", text=odd)))
@@ -373,8 +375,8 @@ def test_a_run_is_readable_while_it_is_written(tmp_path: Path) -> None:
 
 
 def test_an_import_was_not_watched(tmp_path: Path) -> None:
-    """The disturbances of an imported run are unknown, which is different from no disturbances, because no program
-    watched the run. Every output states this.
+    """If a run was imported, its disturbances are not known, because tkperf did not watch the run. This is different
+    from no disturbances. Every output states this.
     """
     path, writer = a_run(tmp_path, steps=2)
     writer.close()
@@ -389,7 +391,7 @@ def test_an_import_was_not_watched(tmp_path: Path) -> None:
 
 
 def test_a_finished_file_is_mailed_alone(tmp_path: Path) -> None:
-    """A copy of the finished file alone, read-only and in another folder, contains the whole run."""
+    """A read-only copy of the finished file in another folder contains the whole run. No other file is needed."""
     path, writer = a_run(tmp_path, steps=2)
     writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u"))
     writer.close()

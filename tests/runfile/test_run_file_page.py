@@ -1,4 +1,4 @@
-"""The statements in docs/reference/run-file.md are true."""
+"""The statements in docs/reference/run-file.md agree with the code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def documented(language: str) -> list[str]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return a run with five rounds. Each round has reads and writes and then only writes, with 150 seconds each."""
+    """Return a run with five rounds. Each round has a step with reads and writes and a step with only writes, of 150
+    seconds each.
+    """
     path = tmp_path / "run.tkperf"
     writer = RunFileWriter(path)
     writer(RunStarted(info=run_info(), tests=("iops",)))
@@ -45,7 +47,9 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def page(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """Yield the names that the Python code on the page defines, for a run file with the name on the page."""
+    """Yield the names that the Python code on the page defines. The code runs on a run file with the name that the page
+    uses.
+    """
     monkeypatch.chdir(path.parent)
     names: dict[str, Any] = {}
     for code in documented("python"):
@@ -69,7 +73,7 @@ def measured(reads: bool) -> Measurement:
 
 
 def test_the_queries_of_the_documentation_work(page: dict[str, Any]) -> None:
-    """Every SQL example in docs/reference/run-file.md runs on a run file and finds something."""
+    """Every SQL example in docs/reference/run-file.md can be executed on a run file and returns rows."""
     queries = documented("sql")
     assert len(queries) >= 3
     for query in queries:
@@ -105,8 +109,8 @@ def test_histograms_of_steps_are_decoded_by_the_documentation(page: dict[str, An
 
 
 def test_ten_lines_of_the_documentation_read_every_second(path: Path, page: dict[str, Any]) -> None:
-    """Ten lines of Python from the documentation read every number and every histogram of every second, with the same
-    result as tkperf itself.
+    """Ten lines of Python from the documentation read every number and every histogram of every second. The result is
+    the same as in tkperf itself.
     """
     lines = [line for line in documented("python")[0].splitlines() if line.strip()]
     assert len(lines) <= 10

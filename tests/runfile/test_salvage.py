@@ -21,8 +21,8 @@ from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writer import PAGE_BYTES, RunFileWriter
 from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestEnded, TestStarted, Warned
 
-# The first byte of each kind of page in SQLite (fileformat2.html, 1.6). An overflow page begins with a page number
-# instead.
+# The first byte of each kind of page in SQLite (fileformat2.html, 1.6). An overflow page begins with a page number and
+# not with such a byte.
 INNER, LEAF, OVERFLOW, INDEX = 5, 13, 0, (2, 10)
 TESTS = ("iops", "lat")
 EVERY = 5
@@ -50,15 +50,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def schema_pages(tmp_path_factory: pytest.TempPathFactory) -> int:
-    """Return the number of pages in a file without rows."""
+    """Return the number of pages of a file without rows."""
     path = tmp_path_factory.mktemp("empty") / "run.tkperf"
     RunFileWriter(path).close()
     return path.stat().st_size // PAGE_BYTES
 
 
 def damaged(whole: Path, folder: Path, fill: bytes) -> Iterator[tuple[int, bytes, Path]]:
-    """Yield the file with one page replaced, for each fifth page. Each item contains the page number counted from 0,
-    the old content of the page, and the path.
+    """Yield the file with one page replaced, once for each fifth page. Each item contains the page number counted from
+    0, the old content of the page, and the path.
     """
     data, path = whole.read_bytes(), folder / "run.tkperf"
     for page in range(0, len(data) // PAGE_BYTES, EVERY):
@@ -111,8 +111,8 @@ def test_a_page_costs_the_rows_on_it(whole: Path, schema_pages: int, fill: bytes
             if replace(step, job_file=before[key].job_file) != before[key]
             and not any(row.number == step.number for row in left_out)
         ]
-        # SQLite has no checksums, so noise at the place where a long row refers to its next page may be read as other
-        # content.
+        # SQLite has no checksums. If noise replaces the reference of a long row to its next page, other content may be
+        # read.
         assert len(changed) <= (was[0] == OVERFLOW)
         if any(step.job_file != before[key].job_file for key, step in after.items()):
             assert was[0] == OVERFLOW or any("fio job " in row.what for row in left_out)
@@ -140,7 +140,7 @@ def test_what_is_lost_is_disclosed(whole: Path, schema_pages: int, tmp_path: Pat
 
 def test_tests_whose_rows_are_lost_are_found_by_their_order(whole: Path, tmp_path: Path) -> None:
     """If the page with the rows of the tests is lost, the tests are found by their order. This small table has only one
-    page, without which no step would belong to a test.
+    page. Without this rule, no step would belong to a test.
     """
     data = whole.read_bytes()
     at = next(

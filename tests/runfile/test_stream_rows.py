@@ -1,5 +1,5 @@
-"""Streams that run together, and loads that trim, flush, pause or are partly random, are read back from the run file
-unchanged.
+"""Streams that run together, and loads that trim, flush, pause or are partly random, are read back unchanged from the
+run file.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ def combined_step() -> StepRecord:
 
 
 def test_streams_come_back_with_all_their_ios(tmp_path: Path) -> None:
-    """Each stream is read back with its load, delay, I/Os, flushes, trims and mark, also second by second."""
+    """Each stream is read back with its load, delay, I/Os, flushes, trims and mark. The values of every second are also
+    read back.
+    """
     step = combined_step()
     file, read = write_and_read(tmp_path, step)
     assert read.workload == COMBINATION
@@ -95,7 +97,7 @@ def test_streams_come_back_with_all_their_ios(tmp_path: Path) -> None:
 
 
 def test_a_load_alone_that_trims_comes_back(tmp_path: Path) -> None:
-    """A load that trims and runs alone has its trims in the step and in every second."""
+    """If a load that trims runs alone, its trims are recorded in the step and in every second."""
     seconds = (Sample(start_s=0.0, duration_s=1.0, read=io_stats([]), write=io_stats([]), trim=TRIMS),)
     measured = Measurement(duration_s=1.0, read=io_stats([]), write=io_stats([]), trim=TRIMS, samples=seconds)
     file, read = write_and_read(tmp_path, replace(a_step(1), workload=TRIMMER, measurement=measured))
@@ -107,8 +109,8 @@ def test_a_load_alone_that_trims_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_step_that_lost_a_stream_is_left_out(tmp_path: Path) -> None:
-    """A step that lost one of its streams is left out, because its load is not known and the step must not count as
-    another load.
+    """If a step lacks one of its streams, it is left out. Its load is not known, and the step must not count as another
+    load.
     """
     file, _ = write_and_read(tmp_path, combined_step())
     with closing(sqlite3.connect(tmp_path / "a.tkperf")) as db, db:
@@ -137,8 +139,8 @@ def test_more_streams_than_any_step_has_are_not_read(tmp_path: Path) -> None:
 
 
 def test_fio_output_of_a_combination_is_kept_once(tmp_path: Path) -> None:
-    """Of steps with the same streams, only the newest step keeps the last output of fio, because this output has half a
-    megabyte.
+    """If several steps have the same streams, only the newest step keeps the last output of fio, because this output
+    has half a megabyte.
     """
     path, writer = a_run(tmp_path)
     for number in (1, 2):
@@ -151,8 +153,8 @@ def test_fio_output_of_a_combination_is_kept_once(tmp_path: Path) -> None:
 
 
 def test_a_file_without_streams_is_read(tmp_path: Path) -> None:
-    """A run file of a version of tkperf that ran only one load at a time, without the column and the tables of streams,
-    can be read.
+    """An older version of tkperf ran only one load at a time. Its run files lack the column and the tables of streams,
+    but they can be read.
     """
     path, writer = a_run(tmp_path, steps=1)
     writer.close()
@@ -173,8 +175,8 @@ def test_a_file_without_streams_is_read(tmp_path: Path) -> None:
 
 
 def test_the_seconds_of_a_running_combination_are_read_with_its_streams(tmp_path: Path) -> None:
-    """The view of a run that another process measures reads the load of each stream and its newest seconds. At the end
-    of the step, the tables of the running step are emptied.
+    """If another process measures a run, its view reads the load of each stream and its newest seconds. At the end of
+    the step, the tables of the running step are emptied.
     """
     path, writer = a_run(tmp_path)
     begun = StepStarted(

@@ -38,7 +38,7 @@ READING = Reading(
 
 
 def test_a_reading_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """A reading is read back with every field, known or not, and readings are in the order of time."""
+    """A reading is read back with all fields, including those that are not known. Readings are in the order of time."""
     path, writer = a_run(tmp_path)
     alone = Reading(at_s=0.5, drive="/dev/sda", source="hwmon", temperature_c=-3.0)
     writer(TelemetrySeen(reading=READING))
@@ -49,8 +49,8 @@ def test_a_reading_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_readings_are_kept_with_what_follows_them(tmp_path: Path) -> None:
-    """Readings are stored with the next transaction, because a separate transaction would sync a disk every ten
-    seconds. No reading is lost at the end.
+    """Readings are stored in the next transaction that is needed anyway. Separate transactions would sync a disk every
+    ten seconds. No reading is lost at the end.
     """
     path, writer = a_run(tmp_path)
     writer(TelemetrySeen(reading=READING))
@@ -64,7 +64,9 @@ def test_readings_are_kept_with_what_follows_them(tmp_path: Path) -> None:
 
 
 def test_an_impossible_reading_is_not_kept(tmp_path: Path) -> None:
-    """An impossible reading is not stored, and a warning reports this, as for any row that a reader would refuse."""
+    """An impossible reading is not stored, and a warning reports this. The same rule applies to any row that a reader
+    would refuse.
+    """
     warned: list[object] = []
     path, writer = a_run(tmp_path, observer=warned.append)
     writer(TelemetrySeen(reading=replace(READING, media_errors=-1)))

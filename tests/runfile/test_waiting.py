@@ -1,4 +1,4 @@
-"""If a run file cannot be written for a while, the run continues and no data are lost."""
+"""If a run file cannot be written for a time, the run continues and no data are lost."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ COMPLETE = RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u")
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every event try again to write, and limit the waiting time at the end to one second."""
+    """Make every event retry the write, and limit the waiting time at the end to one second."""
     monkeypatch.setattr(backlog, "REWRITE_EVERY_S", 0.01)
     monkeypatch.setattr(backlog, "RESCUE_AFTER_S", 0.2)
     monkeypatch.setattr(backlog, "LAST_WAIT_S", 1.0)
@@ -66,7 +66,7 @@ def numbers(path: Path) -> list[int]:
 
 
 class Trouble:
-    """While an error is set, every write fails with this error, in the same way as SQLite fails."""
+    """While an error is set, every write fails with this error, as it fails in SQLite."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.error: Exception | None = None
@@ -98,8 +98,8 @@ def trouble(monkeypatch: pytest.MonkeyPatch) -> Trouble:
 )
 @pytest.mark.usefixtures("at_once")
 def test_trouble_that_ends_costs_nothing(tmp_path: Path, trouble: Trouble, error: Exception) -> None:
-    """Two steps that wait in memory while the file cannot be written are stored in order with the third step. The
-    failure and its end are reported.
+    """If two steps wait in memory while the file cannot be written, they are stored in order, together with the third
+    step. The failure and its end are reported.
     """
     told: list[Event] = []
     path = tmp_path / "a.tkperf"
@@ -144,8 +144,8 @@ class InterruptedCommit:
 
 
 def test_ctrl_c_just_after_a_commit_keeps_no_entry_twice() -> None:
-    """Ctrl-C directly after a commit stores no entry twice. The file contains what the transaction wrote, so the next
-    attempt writes only the later entries.
+    """If Ctrl-C is pressed directly after a commit, no entry is stored twice. The file contains the entries of the
+    transaction, so the next attempt writes only the later entries.
     """
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         db.execute("CREATE TABLE kept (number)")
@@ -162,7 +162,7 @@ def test_ctrl_c_just_after_a_commit_keeps_no_entry_twice() -> None:
 
 
 def test_each_commit_survives_a_power_cut(tmp_path: Path) -> None:
-    """Each commit survives a power cut, because SQLite also syncs the folder after each commit (EXTRA, value 3).
+    """Each commit survives a power failure, because SQLite also syncs the folder after each commit (EXTRA, value 3).
     Otherwise the journal could reappear.
     """
     lock, db = create_run_file(tmp_path / "a.tkperf")
@@ -177,8 +177,8 @@ def wait_for_retry() -> None:
 
 
 def test_it_is_not_tried_again_with_every_event(tmp_path: Path, trouble: Trouble) -> None:
-    """While the file cannot be written, tkperf does not try again with every event: a hundred events in a second lead
-    to one attempt and one warning.
+    """While the file cannot be written, tkperf does not retry with every event. A hundred events in a second lead to
+    one attempt and one warning.
     """
     told: list[Event] = []
     writer = RunFileWriter(tmp_path / "a.tkperf", observer=told.append)
@@ -199,7 +199,7 @@ def test_it_is_not_tried_again_with_every_event(tmp_path: Path, trouble: Trouble
 def test_waiting_has_limits(
     tmp_path: Path, trouble: Trouble, monkeypatch: pytest.MonkeyPatch, limit: str, value: float
 ) -> None:
-    """Waiting for a file that cannot be written has limits, so that the memory does not fill up and no run continues
+    """Waiting for a file that cannot be written is limited. The memory therefore does not fill up, and no run continues
     forever without a file.
     """
     monkeypatch.setattr(backlog, limit, value)
@@ -216,8 +216,8 @@ def test_waiting_has_limits(
 def test_a_run_that_cannot_be_kept_is_saved_elsewhere(
     tmp_path: Path, rescues: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that cannot be stored is saved in another place as a whole: the stored steps and the steps that waited. The
-    error names the new file.
+    """If a run cannot be stored, the whole run is saved in another folder: the stored steps and the steps that waited.
+    The error names the new file.
     """
     path, writer = a_run(tmp_path, steps=2)
     writer._db.execute("PRAGMA max_page_count = 1")  # as on a full disk
@@ -225,7 +225,7 @@ def test_a_run_that_cannot_be_kept_is_saved_elsewhere(
     writer(StepEnded(test="iops", record=large))
     with pytest.raises(RunFileError, match=r"full; the last 2 entries .* saved as") as raised:
         writer(COMPLETE)
-    writer(RunEnded(status=RunStatus.FAILED, because="x", ended_utc="u"))  # the runner does the same
+    writer(RunEnded(status=RunStatus.FAILED, because="x", ended_utc="u"))  # the runner acts in the same manner
     writer.close()
     assert numbers(path) == [1, 2]
     (saved,) = rescues.glob("*/a.tkperf")
@@ -273,7 +273,7 @@ def test_even_a_file_that_cannot_be_read_any_more_leaves_the_rest(
 
 @pytest.mark.usefixtures("at_once")
 def test_room_made_at_the_last_moment_leaves_no_copies(tmp_path: Path, rescues: Path) -> None:
-    """If a run can be written after all at its end, no copy remains in another place."""
+    """If a run can finally be written at its end, no copy remains in another folder."""
     path, writer = a_run(tmp_path, steps=1)
     writer._db.execute("PRAGMA max_page_count = 1")
     writer(StepEnded(test="iops", record=a_step(2, engine_output=os.urandom(100_000))))
@@ -324,7 +324,7 @@ def test_a_reader_that_stays_at_the_end_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other_reader: Callable[[Path], subprocess.Popen[str]]
 ) -> None:
     """At the end of a run, tkperf waits for another process that reads the file. When the reader has ended, the file
-    contains everything that was measured.
+    contains all measurements.
     """
     monkeypatch.setattr(backlog, "REWRITE_EVERY_S", 0.01)
     monkeypatch.setattr(backlog, "RESCUE_AFTER_S", 0.1)
@@ -353,7 +353,7 @@ def test_a_reader_that_never_leaves_is_named(
     monkeypatch: pytest.MonkeyPatch,
     other_reader: Callable[[Path], subprocess.Popen[str]],
 ) -> None:
-    """A reader that never ends is named in the error. The whole run is then saved in another file."""
+    """If a reader never ends, the error names it. The whole run is then saved in another file."""
     monkeypatch.setattr(backlog, "READER_WAIT_S", 0.05)
     path, writer = a_run(tmp_path, steps=1)
     other_reader(path)
@@ -367,7 +367,7 @@ def test_a_reader_that_never_leaves_is_named(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Create a file system of 2 MiB: ext4 on a loop device."""
+    """Create a file system of 2 MiB, which is ext4 on a loop device."""
     if os.geteuid() != 0:
         pytest.skip("needs root to mount a file system")
     folder, image = tmp_path / "disk", tmp_path / "image"
@@ -396,7 +396,9 @@ def fill(folder: Path) -> Path:
 @pytest.mark.root
 @pytest.mark.usefixtures("at_once")
 def test_a_disk_really_full_for_a_while(small_disk: Path) -> None:
-    """Steps that did not fit on a full disk are in the file as soon as space is free, complete and in order."""
+    """If steps did not fit on a full disk, they are written as soon as space is free. They are complete and in
+    order.
+    """
     path, writer = a_run(small_disk, steps=2)
     ballast = fill(small_disk)
     for number in (3, 4):
@@ -415,8 +417,8 @@ def test_a_disk_really_full_for_a_while(small_disk: Path) -> None:
 @pytest.mark.root
 @pytest.mark.usefixtures("at_once")
 def test_a_disk_really_full_to_the_end(small_disk: Path, rescues: Path) -> None:
-    """A disk that stays full causes an error but no loss. The stored steps remain, and the whole run is saved in
-    another place.
+    """If a disk remains full, this causes an error but no loss. The stored steps remain, and the whole run is saved in
+    another folder.
     """
     path, writer = a_run(small_disk, steps=2)
     fill(small_disk)
@@ -430,7 +432,7 @@ def test_a_disk_really_full_to_the_end(small_disk: Path, rescues: Path) -> None:
     assert numbers(saved) == [1, 2, 3]
 
 
-# Workload of the step under way.
+# The workload of the unfinished step.
 
 FILL = Workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1)
 
@@ -457,8 +459,8 @@ def second(number: int) -> SampleSeen:
 
 
 def test_a_fill_that_is_killed_leaves_what_it_wrote(tmp_path: Path) -> None:
-    """A fill that was killed after two and a half minutes leaves at least the amount written until its last whole
-    minute. It is not a step of any result.
+    """If a fill was killed after two and a half minutes, the file contains at least the amount that was written until
+    the last whole minute. The fill is not a step of any result.
     """
     path, writer = a_run(tmp_path)
     writer(begun())
@@ -485,7 +487,7 @@ def test_a_fill_that_is_killed_leaves_what_it_wrote(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_step_keeps_all_its_seconds(tmp_path: Path) -> None:
-    """A step that was interrupted with Ctrl-C keeps all its seconds, including those since the last whole minute."""
+    """If a step was interrupted with Ctrl-C, all its seconds are kept, including those after the last whole minute."""
     path, writer = a_run(tmp_path)
     writer(begun())
     for number in range(95):
@@ -499,7 +501,7 @@ def test_an_interrupted_step_keeps_all_its_seconds(tmp_path: Path) -> None:
 
 
 def test_a_step_that_ended_is_no_longer_under_way(tmp_path: Path) -> None:
-    """The file contains no parts of a step that ended. A repeated step is therefore not mixed with its first
+    """If a step has ended, the file contains no parts of it. A repeated step is therefore not mixed with its first
     attempt.
     """
     path, writer = a_run(tmp_path)
@@ -518,8 +520,8 @@ def test_a_step_that_ended_is_no_longer_under_way(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_shortly_before_a_hand_over(tmp_path: Path) -> None:
-    """Nothing is written shortly before a hand-over, because a slow disk must not delay the release of the next
-    step.
+    """Shortly before a hand-over, no data are written, because a slow disk must not delay the release of the
+    next step.
     """
     path, writer = a_run(tmp_path)
     writer(begun(planned_s=62.0))
@@ -530,8 +532,8 @@ def test_nothing_is_written_shortly_before_a_hand_over(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_shortly_before_the_end_of_a_fill(tmp_path: Path) -> None:
-    """Nothing is written shortly before the end of a fill, because the next step begins then. The end is predicted from
-    the written amount.
+    """Shortly before the end of a fill, no data are written, because the next step then begins. The end is predicted
+    from the written amount.
     """
     path, writer = a_run(tmp_path)
     writer(begun(planned_bytes=62 * 8 * 131072))
@@ -544,8 +546,8 @@ def test_nothing_is_written_shortly_before_the_end_of_a_fill(tmp_path: Path) -> 
 def test_what_a_drive_told_during_a_step_outlives_the_parts_of_it(
     tmp_path: Path, at_once: None, trouble: Trouble
 ) -> None:
-    """The readings of a drive during a step are kept, even if the parts of the step are dropped because nothing can be
-    written.
+    """The readings of a drive during a step are kept. This also applies if the parts of the step are dropped because
+    the file cannot be written.
     """
     path, writer = a_run(tmp_path)
     writer(begun())

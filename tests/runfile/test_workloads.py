@@ -1,4 +1,4 @@
-"""Every part of a workload is read back from the run file and distinguishes results."""
+"""Every part of a workload is read back from the run file and distinguishes its results from others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ODD = (
 
 
 def measure(path: Path, workloads: tuple[Workload, ...]) -> SectionResult:
-    """Measure one round of the workloads on a simulated drive. Return the section as read from the run file."""
+    """Measure one round of the workloads on a simulated drive. Return the section that is read from the run file."""
 
     def procedure(_profile: Profile, _bytes: int) -> Procedure:
         steps = tuple(Step(workload=each, duration_s=2) for each in workloads)
@@ -79,7 +79,9 @@ def test_all_of_a_workload_comes_back(section: SectionResult) -> None:
 
 
 def test_workloads_that_differ_in_anything_are_results_of_their_own(section: SectionResult) -> None:
-    """Workloads that differ in any part, such as threads, depth or arrival, have separate results."""
+    """Workloads that differ in any part, such as the number of threads, the queue depth or the arrival, have separate
+    results.
+    """
     values = {cell.workload: cell.value(IOPS) for cell in section.cells}
     assert len(values) == len(ODD)
     assert values[work(jobs=2)] != values[work()]

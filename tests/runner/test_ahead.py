@@ -1,4 +1,4 @@
-"""tkperf determines the next steps before a step ends, so that fio can be started in time even after short steps."""
+"""tkperf determines the next steps before a step ends. fio can therefore be started in time even after short steps."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def test_at_the_end_of_a_round_it_is_the_second_step_of_the_next() -> None:
 
 
 def test_nothing_is_guessed() -> None:
-    """Next steps are never guessed. After a round of one step, the next steps are those to which the result of this
-    step leads. The last step has no next step.
+    """tkperf never guesses the next steps. If a round has one step, the next steps are those to which the result of
+    this step leads. The last step has no next step.
     """
     first, second = (Round(section="S", number=number, steps=(A,)) for number in (1, 2))
     then = ahead_of(first, second).next(first, lambda _: {}, 1.0)

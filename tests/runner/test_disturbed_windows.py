@@ -1,4 +1,4 @@
-"""Disturbed steps: no window with a disturbed step is steady, and a strict run keeps no disturbed step."""
+"""Disturbed steps. A window with a disturbed step is never steady, and a strict run keeps no disturbed step."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def judged(*doubts: str | None, accept: bool = False) -> SteadyStateVerdict:
 
 
 def test_a_window_with_a_doubtful_value_is_not_steady() -> None:
-    """A window with a disturbed value is not steady, and the verdict names the rounds and the reasons. A value that is
-    no longer in the window does not count.
+    """A window with a disturbed value is not steady, and the verdict names the rounds and the reasons. A value that has
+    left the window does not count.
     """
     verdict = judged(None, "a", "b", "a", None)
     assert not verdict.reached
@@ -65,7 +65,7 @@ def test_a_window_with_a_doubtful_value_is_not_steady() -> None:
 
 
 def test_a_doubtful_value_is_told_before_a_window_is_full() -> None:
-    """A disturbed value is reported before the window is full, so that the user learns of it early and not after
+    """A disturbed value is reported before the window is full, so that the user learns of it early and not only after
     hours.
     """
     assert judged("a").reason == "1 of the 5 rounds a window needs; not the device alone in 1: a"
@@ -84,7 +84,9 @@ def test_an_accepted_one_is_steady_and_says_so() -> None:
 
 
 def test_rounds_go_on_until_a_window_is_undisturbed() -> None:
-    """If round 3 of a test that is steady from the first round is disturbed, the window consists of rounds 4 to 8."""
+    """If round 3 is disturbed in a test that is otherwise steady from the first round, the window consists of rounds 4
+    to 8.
+    """
     events, _ = run(in_round(3, TRACKED))
     outcome = outcome_of(events)
     assert outcome.window == (4, 5, 6, 7, 8)
@@ -108,7 +110,7 @@ def test_what_is_not_tracked_or_accepted_keeps_no_window(chosen: Callable[[StepS
 
 
 def test_a_host_that_always_disturbs_ends_after_the_most_rounds() -> None:
-    """A section on a host that always disturbs ends after the maximum number of rounds. The section is not steady, and
+    """On a host that always disturbs, a section ends after the maximum number of rounds. The section is not steady, and
     the reason is reported.
     """
     events, _ = run(lambda _: True)
@@ -137,7 +139,7 @@ def test_a_stream_goes_on_until_its_slices_are_undisturbed() -> None:
 
 
 def test_a_replay_decides_the_same() -> None:
-    """Replaying the log with a new procedure leads to the same verdicts and the same end as the run."""
+    """If the log is replayed with a new procedure, the verdicts and the end are the same as in the run."""
     events, _ = run(in_round(3, TRACKED))
     records: list[Logged] = []
     for event in events:
@@ -182,7 +184,7 @@ def test_a_strict_run_measures_a_disturbed_step_again() -> None:
 
 
 def test_a_strict_run_ends_where_a_step_is_disturbed_each_time() -> None:
-    """A strict run fails after three disturbed attempts of a step. The steps before it are kept."""
+    """A strict run fails after three disturbed attempts of a step. The earlier steps are kept."""
     events: list[Event] = []
     with pytest.raises(StepDisturbedError, match=r"burner.*measured three times") as caught:
         run_beside(SpyEngine(), [IOPS], profile(), in_round(2, 0), events.append, strict=True)

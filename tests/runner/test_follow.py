@@ -1,4 +1,4 @@
-"""A follower, which reads only the file of a run, reports the same events as the run itself and finds the same place in
+"""A follower reads only the file of a run. It reports the same events as the run itself and finds the same position in
 the procedure.
 """
 
@@ -44,7 +44,7 @@ KEPT = (TestStarted, PurgeEnded, StepEnded, Judged, SectionEnded, TestEnded, Run
 
 
 class Watching:
-    """Follows the file of a run after each event of the run, faster than any user could."""
+    """An observer that follows the file of a run after each event of the run, faster than any user could."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -59,8 +59,8 @@ class Watching:
             self.delta = look(self.path, self.delta)
             self.followed += self.follower.take(self.delta)
         if isinstance(event, StepEnded) and len(self.happened) % 11 == 0:
-            # The place within a round is known without a replay. A replay reads the whole log, so the test compares
-            # both only at intervals.
+            # The position within a round is known without a replay. A replay reads the whole log, so the test compares
+            # both positions only at intervals.
             log = look(self.path).log
             assert self.delta is not None
             assert self.follower.progress == find_progress(self.delta.record, log)
@@ -72,7 +72,7 @@ def of(events: list[Event], *kinds: type) -> list[Event]:
 
 def _comparable(event: Event) -> Event:
     if isinstance(event, StepEnded):
-        # Here, samples are separate events, and the output of fio is not read.
+        # In this test, samples are separate events, and the output of fio is not read.
         measurement = replace(event.record.measurement, samples=())
         record = replace(event.record, measurement=measurement, engine_output=b"")
         return replace(event, record=record)
@@ -91,8 +91,8 @@ def watch(tmp_path: Path) -> Callable[..., Watching]:
 
 
 def test_what_is_kept_is_told_in_its_order(watch: Callable[..., Watching]) -> None:
-    """A follower receives each stored event once, in order, with everything that the run itself reported about the
-    event.
+    """A follower receives each stored event once and in order, with all information that the run itself reported about
+    the event.
     """
     watching = watch("iops", "lat", "writesat")
     assert of(watching.followed, *KEPT) == of(watching.happened, *KEPT)
@@ -116,8 +116,8 @@ def test_every_second_is_told_once(watch: Callable[..., Watching]) -> None:
 
 
 def test_phases_steps_and_remaining_times_are_found(watch: Callable[..., Watching]) -> None:
-    """A follower determines the phases, steps and remaining times that the runner knew, only by replaying the run
-    file.
+    """The follower knows the same phases, steps and remaining times as the runner. It determines them only by replaying
+    the run file.
     """
     watching = watch("iops", "lat", "tp", "writesat")
     told = [event for event in watching.happened if isinstance(event, PhaseStarted)]
@@ -136,7 +136,7 @@ def test_phases_steps_and_remaining_times_are_found(watch: Callable[..., Watchin
 
 def test_a_test_of_the_users_own_and_a_search_are_followed(watch: Callable[..., Watching], tmp_path: Path) -> None:
     """A follower finds the procedures of a user-defined test and of a demand search in the run file alone. Idle times
-    leave no rows, so the follower does not report them.
+    are not stored as rows, so the follower does not report them.
     """
     own = tmp_path / "own.toml"
     own.write_text(EVERYTHING)
@@ -151,7 +151,9 @@ def test_a_test_of_the_users_own_and_a_search_are_followed(watch: Callable[..., 
 
 
 def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
-    """A follower of a resumed run receives no replaced step as a result. It shows the round that is measured again."""
+    """If a run was resumed, a follower receives no replaced step as a result. It shows the round that is measured
+    again.
+    """
     folder, path = tmp_path / "first", tmp_path / "run.tkperf"
     plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=("iops", "lat"))
     folder.mkdir()
@@ -160,7 +162,7 @@ def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
     shutil.copy(moments[1 + 6 + 1], path)
 
     watching = Watching(path)
-    # The follower began before the run was killed, so it has read everything up to the kill.
+    # The follower began before the run was killed, so it has read all rows that were stored before the kill.
     watching.delta = look(path)
     before = list(watching.follower.take(watching.delta))
     assert isinstance(before[-1], RunEnded)
@@ -181,8 +183,8 @@ def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
 
 
 def test_a_copy_of_a_file_that_is_written_is_as_old_as_what_it_says(tmp_path: Path) -> None:
-    """A run that ends after tkperf copied its file, and before tkperf checks whether the run is still running, is not
-    shown as killed.
+    """If a run ends after tkperf has copied its file and before it checks whether the run is still running, the run is
+    not shown as killed.
     """
     plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=("iops",))
     opened: list[RunFile] = []
@@ -199,7 +201,9 @@ def test_a_copy_of_a_file_that_is_written_is_as_old_as_what_it_says(tmp_path: Pa
 
 
 def test_a_file_of_a_course_nobody_knows_leaves_the_place_open(tmp_path: Path) -> None:
-    """If a log does not match the procedure of its test, the follower shows the test, but no place in the procedure."""
+    """If a log does not match the procedure of its test, the follower shows the test, but no position in the
+    procedure.
+    """
     import sqlite3
     from contextlib import closing
 

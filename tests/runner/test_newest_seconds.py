@@ -1,4 +1,4 @@
-"""The view of a run under way reads only the newest seconds, because a step in a file from another user may contain
+"""The view of a run in progress reads only the newest seconds, because a step in a file from another user may contain
 millions of seconds.
 """
 
@@ -51,14 +51,14 @@ def packed(samples: tuple[Sample, ...]) -> tuple[bytes | None, bytes | None]:
 
 @contextmanager
 def held(path: Path) -> Iterator[sqlite3.Connection]:
-    """Hold a run file as its writer does. The run in the file was killed."""
+    """Hold the lock of a run file as its writer does. The run in the file was killed."""
     with path.open("rb") as file, closing(sqlite3.connect(path, isolation_level=None)) as db:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield db
 
 
 def begun_step(db: sqlite3.Connection, parts: list[tuple[bytes | None, bytes | None]]) -> None:
-    """Replace the only step with a step under way that has these parts."""
+    """Replace the only step with an unfinished step that has the given parts."""
     names = [row[1] for row in db.execute("PRAGMA table_info(under_way)")]
     chosen = ", ".join("NULL" if name == "planned_bytes" else name for name in names)
     db.execute(f"INSERT INTO under_way SELECT {chosen} FROM step LIMIT 1")
@@ -68,7 +68,7 @@ def begun_step(db: sqlite3.Connection, parts: list[tuple[bytes | None, bytes | N
 
 @pytest.mark.parametrize("most", [1, 7, 100])
 def test_the_newest_seconds_are_the_last_ones(most: int) -> None:
-    """The newest seconds equal the last seconds of the whole step. The number of the other seconds is known."""
+    """The newest seconds equal the last seconds of the whole step. The number of all other seconds is known."""
     samples = tuple(replace(each, read=each.write) for each in seconds_from(0, 40))
     newest = decode_newest_samples(*packed(samples), most)
     assert newest == NewestSamples(left_out=max(0, 40 - most), samples=decode_samples(*packed(samples))[-most:])
@@ -76,8 +76,8 @@ def test_the_newest_seconds_are_the_last_ones(most: int) -> None:
 
 
 def test_the_sum_of_seconds_is_that_of_their_records() -> None:
-    """The total of several seconds equals the sum of their records. It has no histogram, because no output needs
-    one.
+    """The total of several seconds equals the sum of their records. It has no histogram, because no output needs a
+    histogram.
     """
     samples = seconds_from(3, 50)
     total = decode_total(packed(samples)[0], 50)
@@ -88,8 +88,8 @@ def test_the_sum_of_seconds_is_that_of_their_records() -> None:
 
 
 def test_the_beginning_of_a_long_step_is_one_sample(tmp_path: Path) -> None:
-    """The beginning of a long step is one sample that contains all bytes of the earlier seconds. A user who attaches
-    late sees only the newest seconds.
+    """The beginning of a long step is one sample that contains all bytes of the earlier seconds. If a user attaches
+    late, only the newest seconds are shown individually.
     """
     path, writer = a_run(tmp_path, 1)
     parts = [seconds_from(60 * n, 60) for n in range(30)]
@@ -109,8 +109,8 @@ def test_the_beginning_of_a_long_step_is_one_sample(tmp_path: Path) -> None:
 
 
 def test_seconds_that_were_seen_under_way_are_not_told_again(tmp_path: Path) -> None:
-    """Seconds that were reported while a step was running are not reported again. If a step is longer than one reading
-    returns, only the seconds after the last part are new at its end.
+    """Seconds that were reported while a step was running are not reported again. If a step has more seconds than one
+    reading returns, only the seconds after the last part are new at its end.
     """
     path, writer = a_run(tmp_path)
     samples = seconds_from(0, MOST_NEWEST_SECONDS + 500)
@@ -127,8 +127,8 @@ def test_seconds_that_were_seen_under_way_are_not_told_again(tmp_path: Path) -> 
 
 
 def test_parts_of_the_next_step_are_read_from_the_first(tmp_path: Path) -> None:
-    """The parts of a step are read from the first, because each step numbers its parts from the start. The newest part
-    of the step before does not count.
+    """The parts of a step are read from the first part, because each step numbers its parts from the start. The newest
+    part of the preceding step does not count.
     """
     path, writer = a_run(tmp_path, 1)
     writer.close()
@@ -143,8 +143,8 @@ def test_parts_of_the_next_step_are_read_from_the_first(tmp_path: Path) -> None:
 
 
 def test_a_step_under_way_with_millions_of_seconds_is_shown(tmp_path: Path) -> None:
-    """A running step with millions of seconds can be shown by a process with little memory. One record for each second
-    would need gigabytes.
+    """A process with little memory can show a running step with millions of seconds. One record for each second would
+    need gigabytes.
     """
     path, writer = a_run(tmp_path, 1)
     writer.close()
@@ -161,7 +161,9 @@ def test_a_step_under_way_with_millions_of_seconds_is_shown(tmp_path: Path) -> N
 
 
 def test_thousands_of_new_steps_have_no_seconds(tmp_path: Path) -> None:
-    """Only the newest steps are read with their seconds, however many rows a writer adds between two readings."""
+    """Only the newest steps are read with their seconds. The number of rows that a writer adds between two readings
+    does not matter.
+    """
     path, writer = a_run(tmp_path, 1)
     writer.close()
     with held(path) as db:
@@ -177,8 +179,8 @@ def test_thousands_of_new_steps_have_no_seconds(tmp_path: Path) -> None:
 
 
 def test_the_limit_of_memory_is_for_all_looks_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The memory limit applies to all readings together, because a view keeps the log of earlier readings. With a new
-    job file of a megabyte in each reading, the log grew by a megabyte per reading.
+    """The memory limit applies to all readings together, because a view keeps the log of earlier readings. If each
+    reading contains a new job file of a megabyte, the log would otherwise grow by a megabyte per reading.
     """
     path, writer = a_run(tmp_path, 1)
     writer.close()
@@ -227,8 +229,8 @@ def test_a_file_that_grows_while_it_is_read(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_run_whose_active_range_is_lost_has_no_place(tmp_path: Path) -> None:
-    """A run without a recorded active range has no place in its procedure, and causes no exception. A row of the table
-    run may vanish between two readings.
+    """If a run has no recorded active range, it has no position in its procedure, and no exception occurs. A row of the
+    table run may disappear between two readings.
     """
     path, writer = a_run(tmp_path, 1)
     delta = look(path)
@@ -241,8 +243,8 @@ def test_a_run_whose_active_range_is_lost_has_no_place(tmp_path: Path) -> None:
 def test_a_file_that_changes_all_the_time_is_not_read_all_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that changes all the time is not read all the time: after a reading of ten seconds, ten seconds pass
-    without a reading. The end of the run is still noticed immediately.
+    """A file that changes continuously is not read continuously. After a reading of ten seconds, tkperf waits ten
+    seconds before the next reading. The end of the run is still noticed immediately.
     """
     path, writer = a_run(tmp_path, 1)
     followed = FollowedFile(path)

@@ -1,4 +1,4 @@
-"""The phase with which a test continues after its log, determined with made-up procedures of a few phases."""
+"""The phase with which a test continues after its log. The tests use invented procedures of a few phases."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def log_of(*sections: str) -> list[LogEntry]:
 
 @pytest.mark.parametrize("accept", [False, True])
 def test_a_fill_that_was_cut_off_is_done_as_a_whole(accept: bool) -> None:
-    """A fill that was interrupted is repeated as a whole, even if the user accepts the interruption, because half a
-    fill is no preconditioning.
+    """If a fill was interrupted, the whole fill is repeated, even if the user accepts the interruption. An incomplete
+    fill does not precondition the drive.
     """
     found = replay(two_fills(), log_of("A-"), accept=accept)
     assert (found.goes_on, found.set_aside_from, found.answers) == (GoesOn.PURGE, 1, ())

@@ -1,5 +1,5 @@
-"""The runner: the order of events, the hand-over of steps, and the ways in which a run ends. The simulated engine needs
-no real time.
+"""The runner. The tests check the order of events, the hand-over of steps, and the ways in which a run can end. The
+simulated engine needs no real time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STEADY = FlashModel(capacity_bytes=1 << 40, noise=0.01)
 
 
 class SpyEngine(SimulatedEngine):
-    """An engine that records which steps it was told would follow, and that fails or is interrupted on request."""
+    """An engine that records which steps were announced to it, and that fails or is interrupted on request."""
 
     def __init__(
         self,
@@ -59,7 +59,9 @@ class SpyEngine(SimulatedEngine):
         self.slower_after: int | None = None
 
     def _serve(self, workload: Workload, duration_s: float) -> Second:
-        """After ``slower_after`` steps, the drive is half as fast, so a window that seemed steady is not steady."""
+        """After ``slower_after`` steps, the drive is half as fast. A window that was likely to become steady is then
+        not steady.
+        """
         second = super()._serve(workload, duration_s)
         slower = self.slower_after is not None and len(self.asked) > self.slower_after
         if not slower:
@@ -104,8 +106,8 @@ def run(
 
 
 def test_every_step_but_the_last_is_told_what_follows() -> None:
-    """For each step except the last, the runner tells the engine what follows. The next step is certain within a round
-    and as long as steady state is not yet possible.
+    """For each step except the last, the runner announces the next step to the engine. The next step is certain within
+    a round, and as long as steady state is not yet possible.
     """
     engine = SpyEngine()
     run(engine, ["iops"])
@@ -119,8 +121,8 @@ def test_every_step_but_the_last_is_told_what_follows() -> None:
 
 
 class SlowToTell(SpyEngine):
-    """An engine that reports the totals of a step only when the step returns, so that the totals never select the next
-    step.
+    """An engine that reports the totals of a step only when the step returns. The totals therefore never select the
+    next step.
     """
 
     def _hand_over(self, execution: Execution, then: Next | None) -> Execution:
@@ -135,7 +137,7 @@ class SlowToTell(SpyEngine):
 def test_nothing_that_follows_without_a_purge_starts_cold(
     engine_type: type[SpyEngine], slower_after: int | None
 ) -> None:
-    """Without a purge in between, no step starts cold: the fill is handed over to the first round, each round to the
+    """Unless a purge comes first, no step starts cold. The fill is handed over to the first round, each round to the
     next, and the last round to the histogram run.
     """
     engine = engine_type(cold_start_s=0.3)
@@ -155,7 +157,7 @@ def longest_gap_s(records: Sequence[StepRecord]) -> float:
 
 
 def test_after_the_decision_the_next_round_starts_before_anything_is_written() -> None:
-    """After a verdict, the next round is released before anything is written. This happens once at the end of each
+    """After a verdict, the next round is released before any data are written. This occurs once at the end of each
     round with an uncertain hand-over.
     """
     engine = SlowToTell(cold_start_s=0.3)
@@ -192,7 +194,7 @@ def test_after_the_decision_the_next_round_starts_before_anything_is_written() -
 
 
 def test_a_run_says_that_it_followed_the_profile_that_it_followed() -> None:
-    """A run stores the profile with which it really ran, so that its numbers and its results belong together."""
+    """A run stores the profile that it really used, so its numbers and its results belong together."""
     events = run(SpyEngine(), ["iops"])
     assert run_info().profile == {"title": "t"}
     (started,) = [event for event in events if isinstance(event, RunStarted)]
@@ -201,8 +203,8 @@ def test_a_run_says_that_it_followed_the_profile_that_it_followed() -> None:
 
 
 def test_events_follow_the_procedure() -> None:
-    """The events of a run are in the order of its procedure: purge, fill, rounds with a verdict each, the end of the
-    test, and the end of the run.
+    """The events of a run are in the order of its procedure: a purge, a fill, rounds with one verdict each, the end of
+    the test, and the end of the run.
     """
     events = run(SpyEngine(), ["iops"])
     kinds = [
@@ -234,8 +236,8 @@ def test_no_io_goes_on_into_a_purge() -> None:
 
 
 def test_an_engine_error_ends_the_run_and_is_recorded() -> None:
-    """An error of the engine ends the run as failed, and the reason is recorded. The observers received all earlier
-    steps.
+    """An error of the engine ends the run as failed, and the reason is recorded. The observers have received all
+    earlier steps.
     """
     engine = SpyEngine(fail_at=20, error=EngineError("fio failed on X"))
     events: list[Event] = []
@@ -259,7 +261,7 @@ def test_an_engine_error_ends_the_run_and_is_recorded() -> None:
 
 
 class RefusedOnce(SpyEngine):
-    """An engine with a fifth step that ends too early, which is impossible. Checking the device takes 10 s."""
+    """An engine whose fifth step ends too early, which is impossible. The check of the device takes 10 s."""
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
         execution = super().measure(step, then=then, on_sample=on_sample)
@@ -283,8 +285,8 @@ class SlowTarget(FreeTarget):
 
 
 def test_a_repeated_step_is_marked_and_its_gap_is_true() -> None:
-    """A repeated step is marked, and its gap counts from the end of the refused attempt. The gap includes the time in
-    which the device was checked again.
+    """A repeated step is marked, and its gap counts from the end of the refused attempt. The gap includes the time for
+    the repeated check of the device.
     """
     engine, target = RefusedOnce(), SlowTarget()
     target.engine = engine
@@ -307,7 +309,9 @@ def test_a_repeated_step_is_marked_and_its_gap_is_true() -> None:
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_step_that_the_device_refutes_is_measured_again_once(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
-    """A step that the counters of the device refute is measured again once. A refuted step is never kept."""
+    """If the counters of the device contradict a step, the step is measured again once. A step that the counters
+    contradict is never kept.
+    """
     engine, left = SpyEngine(), [times]
     look = RunWatch.step_ended
 
@@ -335,7 +339,7 @@ def test_a_step_that_the_device_refutes_is_measured_again_once(monkeypatch: pyte
 
 
 def test_ctrl_c_is_an_interruption_not_a_failure() -> None:
-    """After Ctrl-C, the engine is stopped, and the run counts as interrupted instead of failed."""
+    """After Ctrl-C, the engine is stopped, and the run counts as interrupted and not as failed."""
     engine = SpyEngine(fail_at=3, error=KeyboardInterrupt())
     with pytest.raises(Interrupted, match="kept"):
         run(engine, ["iops"])
@@ -355,8 +359,8 @@ def test_gaps_are_known_between_any_two_steps() -> None:
 
 
 def test_answers_to_the_procedure_hold_no_samples() -> None:
-    """The results that a procedure receives contain no samples, because the samples of a day belong only in the run
-    file. Each step is announced before it runs.
+    """The results that a procedure receives contain no samples. The samples of a day belong only in the run file. Each
+    step is announced before it runs.
     """
     events = run(SpyEngine(), ["writesat"])
     started = [event for event in events if isinstance(event, StepStarted)]

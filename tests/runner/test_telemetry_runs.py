@@ -1,5 +1,5 @@
-"""Telemetry of whole runs on simulated drives: tkperf requests it around tests, stores it, shows it, and continues it
-in a resumed run.
+"""Telemetry of whole runs on simulated drives. tkperf requests it before and after tests, stores it, shows it, and
+continues it in a resumed run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def run_cli(*argv: object) -> str:
 
 @pytest.fixture(scope="module")
 def hot(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run of a client drive that reads so fast that it is throttled."""
+    """Return a run of a client drive that reads so fast that the drive is throttled."""
     folder = tmp_path_factory.mktemp("hot")
     run_cli(
         "ssd",
@@ -59,7 +59,9 @@ def hot(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_throttled_drive_is_shown_as_such_everywhere(hot: Path, tmp_path: Path) -> None:
-    """The terminal, JSON, Markdown and CSV show that a drive was throttled, how much it wrote and how hot it was."""
+    """The terminal, JSON, Markdown and CSV show that a drive was throttled, the amount that it wrote and its
+    temperature.
+    """
     shown = " ".join(run_cli("show", "--full", hot).split())
     assert "the drive was throttled for heat in Throughput; altered from SNIA PTS 2.0" in shown
     assert "Write amplification (flash / host)" in shown
@@ -86,8 +88,8 @@ def test_a_throttled_drive_is_shown_as_such_everywhere(hot: Path, tmp_path: Path
 
 
 def test_charts_below_performance_have_its_time_axis(hot: Path) -> None:
-    """The telemetry charts below the performance chart have the same time axis and labels of the same width, so that
-    points above each other belong to the same time.
+    """The telemetry charts are below the performance chart. They have the same time axis and labels of the same width,
+    so that points above each other belong to the same time.
     """
     view = view_of(hot)
     (test,) = view.tests
@@ -118,7 +120,7 @@ def test_charts_below_performance_have_its_time_axis(hot: Path) -> None:
 
 
 def test_each_test_has_what_it_wrote_itself(tmp_path: Path) -> None:
-    """Consecutive tests share only the reading between them, so each test has its own written amount."""
+    """Two consecutive tests share only the reading between them, so each test has its own written amount."""
     run_cli(
         "ssd",
         "two",
@@ -141,7 +143,7 @@ def test_each_test_has_what_it_wrote_itself(tmp_path: Path) -> None:
 
 
 def test_old_runs_and_hard_disks_show_none(tmp_path: Path) -> None:
-    """Runs without telemetry, such as older runs and those of hard disks, show no chart, no table and no zeroes for
+    """Runs without telemetry, such as older runs and those of hard disks, show no chart, no table and no zeros for
     telemetry.
     """
     run_cli("hdd", "d", "sim:hdd", "--profile", "quick", "--output", tmp_path, "-q")
@@ -167,8 +169,8 @@ def test_old_runs_and_hard_disks_show_none(tmp_path: Path) -> None:
 
 
 def test_a_run_that_goes_on_has_each_reading_once(tmp_path: Path) -> None:
-    """A resumed run contains each reading once. Readings of a simulated drive from before the interruption are already
-    in the log.
+    """A resumed run contains each reading once. The log already contains the readings of a simulated drive from before
+    the interruption.
     """
     run_cli("ssd", "r", "sim:client-tlc", "--profile", "quick", "-ssdt", "iops", "--output", tmp_path, "-q")
     path = tmp_path / "r.tkperf"
@@ -184,7 +186,7 @@ def test_a_run_that_goes_on_has_each_reading_once(tmp_path: Path) -> None:
 
 @dataclass
 class Recorded:
-    """Telemetry that records the calls of the runner and returns one reading for each request."""
+    """A stand-in for telemetry that records the calls of the runner and returns one reading for each request."""
 
     acts: list[str] = field(default_factory=list)
     waiting: list[Reading] = field(default_factory=list)
@@ -217,7 +219,7 @@ class Recorded:
 
 
 def run_latency(engine: SimulatedEngine, target: FreeTarget, telemetry: Recorded) -> list[Event]:
-    """Return the events of a latency test with this telemetry."""
+    """Return the events of a latency test that uses this telemetry."""
     events: list[Event] = []
     execute_run(
         RunParts(
@@ -235,8 +237,8 @@ def run_latency(engine: SimulatedEngine, target: FreeTarget, telemetry: Recorded
 
 
 def test_the_runner_asks_around_tests_and_leaves_purges_alone() -> None:
-    """The runner requests readings before and after each test and at the end of the run, and requests none during a
-    purge. A failure to read is reported once.
+    """The runner requests readings before and after each test and at the end of the run. It requests none during a
+    purge. If a reading fails, this is reported once.
     """
     engine = SimulatedEngine(PRESET_MODELS["sata-ssd"], GIB)
     recorded = Recorded(clock=engine.clock)

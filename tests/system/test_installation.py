@@ -1,4 +1,4 @@
-"""tkperf recognises how it was installed, and reports what this way of installation does not provide."""
+"""tkperf recognises how it was installed, and reports which functions this kind of installation does not provide."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_each_way_of_installing_is_recognised(prefix: Path, tmp_path: Path, file
 
 
 def test_a_checkout_is_recognised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The environment .venv next to the sources belongs to a checkout. The message proposes ``make install``, which
-    makes tkperf available to all users.
+    """The environment .venv in the folder of the sources belongs to a checkout. The message proposes ``make install``,
+    which makes tkperf available to all users.
     """
     monkeypatch.setattr(sys, "prefix", str(Path(installation.__file__).parents[3] / ".venv"))
     found = read_installation(tmp_path)
@@ -69,14 +69,14 @@ def test_a_checkout_is_recognised(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_the_python_of_the_system_is_recognised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A tkperf outside any environment belongs to the packages of its Python."""
+    """A tkperf outside any virtual environment belongs to the packages of its Python."""
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     assert read_installation(tmp_path).way is Way.PYTHON
 
 
 def test_missing_extras_are_named(prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each extra with a missing package is named, together with the command that installs it for this way of
-    installation.
+    """If a package of an extra is missing, the extra is named together with the command that installs it for this kind
+    of installation.
     """
     (prefix / "more-packages.txt").write_text("make install EXTRAS='report {extra}'")
     present = ModuleSpec("present", None)
@@ -89,7 +89,9 @@ def test_missing_extras_are_named(prefix: Path, tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("mark", ["run/.containerenv", ".dockerenv", "run/systemd/container"])
 def test_a_container_is_recognised(prefix: Path, tmp_path: Path, mark: str) -> None:
-    """A file of the container manager shows that tkperf runs in a container, where it may not see the host."""
+    """A file that the container manager creates shows that tkperf runs in a container, where it may not see the
+    host.
+    """
     (tmp_path / mark).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / mark).touch()
     found = read_installation(tmp_path)
@@ -106,7 +108,7 @@ def test_an_ordinary_user_reads_how_to_call_sudo(prefix: Path, tmp_path: Path) -
 def test_sudo_that_finds_another_tkperf_is_noticed(
     prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under sudo, PATH is the secure_path. If this path contains another tkperf, such as TKperf 2.2, the message names
+    """With sudo, PATH is the secure_path. If this path contains another tkperf, such as TKperf 2.2, the message names
     it.
     """
     monkeypatch.setattr("tkperf.system.installation.os.geteuid", lambda: 0)
@@ -119,8 +121,8 @@ def test_sudo_that_finds_another_tkperf_is_noticed(
 
 
 def test_a_tkperf_that_sudo_finds_has_no_gap(prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tkperf that sudo finds through a link in a folder of secure_path causes no message. Neither does a tkperf that
-    root runs without sudo.
+    """If sudo finds tkperf through a link in a folder of secure_path, no message is printed. If root runs tkperf
+    without sudo, no message is printed either.
     """
     monkeypatch.setattr("tkperf.system.installation.os.geteuid", lambda: 0)
     assert "sudo" not in texts(read_installation(tmp_path))

@@ -1,4 +1,4 @@
-"""Processes that tkperf starts: external programs and modules of tkperf itself."""
+"""Processes that tkperf starts: external programs, and modules of tkperf itself."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tkperf.system.process import run_command, start_module
 def test_a_module_of_ours_loads_nothing_from_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A module process loads nothing from the current folder. Any user may have put a json.py there, and tkperf may run
-    as root.
+    """A process that runs a module of tkperf loads no file from the current folder. Any user may have created a json.py
+    there, and tkperf may run as root.
     """
     (tmp_path / "json.py").write_text("open('strangers file was run', 'w')\n")
     monkeypatch.chdir(tmp_path)
@@ -34,7 +34,7 @@ def test_a_module_of_ours_loads_nothing_from_the_current_folder(
 
 
 def test_a_module_of_ours_does_not_outlive_us() -> None:
-    """A module process of tkperf ends when tkperf is killed."""
+    """A process that runs a module of tkperf ends when tkperf is killed."""
     program = (
         "import time; from tkperf.system.process import start_module; process = start_module('json.tool');"
         "print(process.pid, flush=True); time.sleep(60)"
@@ -42,7 +42,7 @@ def test_a_module_of_ours_does_not_outlive_us() -> None:
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as ours:
         assert ours.stdout is not None
         pid = int(ours.stdout.readline())
-        # The process is no longer the fork of this process, which it is at first, nor setpriv.
+        # At first, the new process is a fork of this process, and then it is setpriv. Wait until it is neither of them.
         command = Path(f"/proc/{pid}/cmdline")
         _wait_until(lambda: command.read_bytes().split(b"\0")[1:4] == [b"-P", b"-m", b"json.tool"])
         os.kill(pid, signal.SIGSTOP)
@@ -68,7 +68,7 @@ def test_programs_run_in_one_locale(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_host_without_c_utf_8_has_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a host without C.UTF-8, such as an old distribution, programs run in the locale C. The locale of tkperf itself
+    """On a host without C.UTF-8, such as an old distribution, programs run in the C locale. The locale of tkperf itself
     does not change.
     """
     before = locale.setlocale(locale.LC_ALL)
@@ -86,7 +86,9 @@ def test_a_host_without_c_utf_8_has_c(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_module_of_ours_keeps_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module process keeps the locale of tkperf, so that it reads the names of files in the same way."""
+    """A process that runs a module of tkperf keeps the locale of tkperf, so that it reads file names in the same
+    manner.
+    """
     monkeypatch.setenv("LC_ALL", "C")
     monkeypatch.setenv("TKPERF_SMTP_PASSWORD", "secret")
     environment = process._own_environment()
@@ -96,7 +98,7 @@ def test_a_module_of_ours_keeps_the_locale(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_program_that_prints_without_end_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that prints without end does not fill the memory, because only the beginning of each stream is kept.
-    The rest is read and dropped, so that the program can end.
+    All other output is read and dropped, so that the program can end.
     """
     monkeypatch.setattr(process, "KEPT_OUTPUT_BYTES", 1000)
     done = run_command(
@@ -106,22 +108,22 @@ def test_a_program_that_prints_without_end_fills_no_memory(monkeypatch: pytest.M
 
 
 def test_a_program_whose_child_goes_on_has_ended() -> None:
-    """A program counts as ended when it exits, even if one of its child processes holds its pipes. Its own output is
-    returned.
+    """A program counts as ended when it exits, even if one of its child processes still holds its pipes. Its own output
+    is returned.
     """
     done = run_command(["sh", "-c", "echo said; sleep 20 & exit 3"], timeout_s=60)
     assert (done.exit_status, done.stdout) == (3, "said\n")
 
 
 def test_a_program_that_does_not_end_is_ended() -> None:
-    """A program that does not end in time is killed, even if it prints all the time."""
+    """A program that does not end in time is killed, even if it prints continuously."""
     with pytest.raises(EngineError, match="did not end within 1 s"):
         run_command(["sh", "-c", "while :; do echo x; done"], timeout_s=1)
 
 
 def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
-    """If a program hangs, its child processes are ended as well. Otherwise a smartctl that a script started could
-    continue to use the drive.
+    """If a program does not end, its child processes are killed as well. Otherwise a smartctl that a script started
+    could continue to use the drive.
     """
     number = tmp_path / "pid"
     with pytest.raises(EngineError, match="did not end within 1 s"):
@@ -137,8 +139,8 @@ def _wait_until(holds: Callable[[], bool]) -> None:
 
 
 def _is_alive(pid: int) -> bool:
-    """Return whether the process still runs. A process that has ended but was not waited for (a zombie) does not
-    run.
+    """Return whether the process is still running. A zombie, which has ended but was not waited for, does not count as
+    running.
     """
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -155,7 +157,7 @@ def _make_fio(folder: Path, version: str) -> Path:
 
 
 def test_a_variable_names_the_fio_to_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable TKPERF_FIO selects the fio and has priority over PATH, which sudo replaces.
+    """The variable TKPERF_FIO selects the fio. It has priority over PATH, which sudo replaces.
 
     The variable does not affect programs other than fio.
     """
@@ -170,8 +172,8 @@ def test_a_variable_names_the_fio_to_use(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("named", ["fio", "./fio", "/nowhere/fio", "/etc/passwd", "/etc"])
 def test_a_variable_that_names_no_program_is_an_error(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
-    """If TKPERF_FIO names no program, tkperf fails instead of using the fio in PATH, because the user requested another
-    version.
+    """If TKPERF_FIO does not name a program, tkperf fails and does not use the fio in PATH, because the user requested
+    another version.
     """
     monkeypatch.setenv("TKPERF_FIO", named)
     with pytest.raises(EngineError, match=r"TKPERF_FIO is '.*absolute path"):
@@ -182,8 +184,8 @@ def test_a_variable_that_names_no_program_is_an_error(monkeypatch: pytest.Monkey
 def test_only_root_chooses_the_fio_of_on_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, trusted: bool
 ) -> None:
-    """For ``on-host``, only root selects the fio, with PATH, and no user selects it with TKPERF_FIO. A program of a
-    user who called sudo is never started as root.
+    """For ``on-host``, only root can select the fio, through PATH. No user can select it through TKPERF_FIO. A program
+    of a user who called sudo is never started as root.
     """
     program = _make_fio(tmp_path / "own", "fio-3.99; touch ${0}-was-run")
     monkeypatch.setenv("SUDO_UID", str(user))

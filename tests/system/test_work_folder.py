@@ -1,4 +1,6 @@
-"""The working folder: tkperf uses another place if a folder is lost, and removes what killed runs left."""
+"""The working folder. If a folder is lost, tkperf uses another one. It removes the folders that killed runs left
+behind.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ def test_a_removed_folder_is_made_again(places: list[Path]) -> None:
 
 
 def test_a_full_place_is_left_for_another(places: list[Path]) -> None:
-    """A folder on a full disk is avoided, and used again when it has free space."""
+    """A folder on a full disk is not used until the disk has free space again."""
     folder = WorkFolder(places)
     full = True
 
@@ -65,7 +67,9 @@ def test_a_full_place_is_left_for_another(places: list[Path]) -> None:
 
 
 def test_no_place_at_all_is_waited_for_and_then_told(places: list[Path]) -> None:
-    """If no folder has free space for a moment, the run does not end. After a limit, the error names the folders."""
+    """If no folder has free space for a short time, the run does not end. After a time limit, the error names the
+    folders.
+    """
     folder = WorkFolder(places)
     tries = 0
 
@@ -100,8 +104,8 @@ def test_no_place_at_all_is_waited_for_and_then_told(places: list[Path]) -> None
 def test_only_a_full_disk_or_quota_is_waited_for(
     number: int, says: str, places: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """tkperf waits only for a full disk or quota. Any other failure ends the run immediately, and the message tells the
-    user what to do.
+    """tkperf waits only if the disk or the quota is full. Any other failure ends the run immediately, and the message
+    tells the user what to do.
     """
     monkeypatch.setattr(work_folder, "PLACE_WAIT_S", 300.0)
     monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waited"))
@@ -119,7 +123,7 @@ def test_only_a_full_disk_or_quota_is_waited_for(
 
 
 def test_a_full_quota_is_waited_for(places: list[Path]) -> None:
-    """tkperf waits for a full quota, even if the other folder cannot be written to at all."""
+    """If the quota of one folder is full, tkperf waits, even if the other folder cannot be written to at all."""
     folder = WorkFolder(places)
     numbers = [errno.EDQUOT, errno.EROFS, errno.EDQUOT, errno.EROFS]
 
@@ -156,8 +160,8 @@ def test_a_lack_of_descriptors_leaves_no_folder(free: int, places: list[Path]) -
 
 
 def test_a_folder_whose_maker_was_killed_before_it_had_its_name_goes_later(places: list[Path]) -> None:
-    """If the process that creates a folder is killed before the folder has its final name, the folder is removed later,
-    because another process may be about to lock it.
+    """If a process is killed while it creates a folder and before the folder has its final name, the folder is removed
+    only later. Another process may be about to lock it.
 
     A folder with content that was never locked is never removed.
     """
@@ -175,7 +179,7 @@ def test_a_folder_whose_maker_was_killed_before_it_had_its_name_goes_later(place
 
 def test_a_private_folder_is_gone_afterwards(tmp_path: Path) -> None:
     """A private folder is removed after its use, even after an error. Private folders that a killed process left in the
-    same place are also removed.
+    same parent folder are also removed.
     """
     left = killed_run(tmp_path)
 
@@ -214,7 +218,9 @@ def test_what_a_killed_run_left_goes_at_the_next_start(places: list[Path]) -> No
 
 
 def test_what_somebody_lives_in_or_nobody_can_tell_stays(places: list[Path], tmp_path: Path) -> None:
-    """Folders of running runs, folders without a lock, folders with other names and the targets of links remain."""
+    """Folders of running runs, folders without a lock, folders with other names and the targets of links are not
+    removed.
+    """
     place = places[0]
     living = WorkFolder(places)
     kept = [living.write(write)]
@@ -240,7 +246,7 @@ def test_what_somebody_lives_in_or_nobody_can_tell_stays(places: list[Path], tmp
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's folder")
 def test_what_belongs_to_another_user_stays(places: list[Path]) -> None:
-    """A folder of another user remains, even if its run was killed. The next run of that user removes it."""
+    """A folder of another user is not removed, even if its run was killed. The next run of that user removes it."""
     left = killed_run(places[0])
     os.chown(left, 65534, 65534)
     remove_dead(places[0])

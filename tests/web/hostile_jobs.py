@@ -1,4 +1,4 @@
-"""A worker process with jobs that behave as a reader may behave when it reads a hostile file."""
+"""A worker process for tests. Its jobs behave as a reader may behave when it reads a hostile file."""
 
 from __future__ import annotations
 

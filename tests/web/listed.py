@@ -1,4 +1,4 @@
-"""Runs of a library without files."""
+"""Runs in a library that have no files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def a_batch(*runs: str, **changes: object) -> BatchRow:
 
 
 def list_rows(rows: dict[str, RunRow | BatchRow | None]) -> Listing:
-    """Return the listing of these files. The key is the place of a file. A file with None has not been read yet."""
+    """Return the listing of these files. The key is the path of a file. The value None means that the file has not been
+    read yet.
+    """
     index, files = Index(None), []
     for number, (place, row) in enumerate(rows.items(), start=1):
         files.append(KnownFile(folder=FOLDER, place=place, stamp=(1, number, 10, 10)))

@@ -1,4 +1,4 @@
-"""The guard checks each request before any page of tkperf serve answers."""
+"""The guard checks each request before any page of tkperf serve answers it."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_addresses_are_answered(local: TestClient, host: str) -> None:
     "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8757", "", "testhost"]
 )
 def test_a_name_of_a_strangers_is_refused(local: TestClient, host: str) -> None:
-    """A request with the host name of a stranger is refused. If this name led to the server, a page of that host would
-    count as the same site (DNS rebinding).
+    """A request with an unknown host name is refused. If such a name led to the server, a page of this host would count
+    as the same site (DNS rebinding).
     """
     answer = local.get("/", headers={"host": host})
     assert answer.status_code == 421
@@ -103,7 +103,9 @@ def test_requests_of_other_sites_are_refused(local: TestClient, headers: dict[st
     ],
 )
 def test_own_pages_links_and_programs_are_answered(local: TestClient, headers: dict[str, str]) -> None:
-    """Own pages, programs and links are answered. A link in a mail is a navigation from another site."""
+    """Requests from the server's own pages, from programs and from links are answered. A link in a mail counts as a
+    navigation from another site.
+    """
     assert local.get("/", headers=headers).status_code == 200
 
 
@@ -118,8 +120,8 @@ def test_no_page_may_be_read_or_embedded_elsewhere(local: TestClient) -> None:
 
 
 def test_scripts_come_from_here_alone() -> None:
-    """The policy of the server permits only the server's own scripts, so that neither a script in a text of a run file
-    nor eval can run.
+    """The policy of the server permits only the server's own scripts. Neither a script in a text of a run file nor eval
+    can run.
     """
     scripts = dict(part.strip().split(" ", 1) for part in POLICY.split(";"))["script-src"]
     assert scripts == "'self'"
@@ -152,8 +154,8 @@ def test_a_wrong_token_in_the_address_is_none(remote: TestClient, address: str) 
 
 
 def test_the_tokens_address_becomes_a_cookie(remote: TestClient) -> None:
-    """The address with the token is redirected to an address without the token, and the token becomes a cookie. Scripts
-    and forms of other sites cannot use this cookie.
+    """A request for the address with the token is redirected to an address without the token, and the token becomes a
+    cookie. Scripts and forms of other sites cannot use this cookie.
     """
     answer = remote.get(f"/runs/x?token={TOKEN}&test=iops")
     assert answer.status_code == 303
@@ -178,8 +180,8 @@ def test_programs_send_the_token_in_a_header(remote: TestClient) -> None:
 
 
 def test_a_cookie_is_of_one_port(remote: TestClient) -> None:
-    """The name of the cookie contains the port, because browsers send the cookies of a host to all its ports.
-    Otherwise, two servers would use each other's cookies.
+    """The name of the cookie contains the port, because browsers send the cookies of a host to all its ports. Otherwise
+    each of two servers would receive the cookie of the other.
     """
     answer = remote.get(f"/?token={TOKEN}")
     assert answer.headers["set-cookie"].startswith("tkperf-token-8757=")

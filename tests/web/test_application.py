@@ -35,7 +35,7 @@ NAME = "a <img src=x onerror=alert(3)> ü\n"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Yield a folder with a run that has a script in every text, files that are no run files, and a running run."""
+    """Yield a folder with a run that has a script in every text, files that are not run files, and a running run."""
     folder = tmp_path_factory.mktemp("served")
     info = run_info(
         name=HOSTILE,
@@ -131,7 +131,7 @@ def test_texts_of_run_files_are_inert(client: TestClient, address: str) -> None:
 
 
 def test_downloads_are_saved_under_the_name_of_the_run_file(client: TestClient, folder: Path) -> None:
-    """A download has the name of the run file, which is encoded so that no name can end the header. The content equals
+    """A download has the name of the run file. The name is encoded so that it cannot end the header. The content equals
     the output of the command line.
     """
     for kind in ("html", "run", "csv", "json"):
@@ -199,8 +199,8 @@ def test_files_that_cannot_be_read_are_named_with_their_reason(client: TestClien
 
 
 def test_damaged_files_have_a_page_or_a_reason(client: TestClient) -> None:
-    """A damaged file has a page or a reason, and the server continues, whatever the bytes of the file do to its
-    reader.
+    """A damaged file leads to a page or to a stated reason, and the server continues. The effect of its bytes on the
+    reader does not matter.
     """
     for run in client.get("/api/runs").json()["runs"]:
         answer = client.get(f"/runs/{run['id']}")
@@ -277,8 +277,8 @@ def test_errors_have_the_servers_headers(client: TestClient) -> None:
 
 
 def test_a_run_under_way_has_a_page_and_metrics(client: TestClient) -> None:
-    """The page of a running run is made again for each request. The metrics contain the run's progress, and its latest
-    stored second with the time of this second.
+    """The page of a running run is created again for each request. The metrics contain the run's progress, and its
+    latest stored second with the time of this second.
     """
     runs = client.get("/api/runs").json()["runs"]
     (run_id,) = (run["id"] for run in runs if run["state"] == "running")

@@ -1,5 +1,5 @@
-"""Limits for requests to tkperf serve. The server refuses a request that exceeds a limit before it does any work, and
-gives the reason.
+"""Limits for requests to tkperf serve. If a request exceeds a limit, the server refuses it before doing any work, and
+states the reason.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def client(page: Page) -> TestClient:
 
 
 def ask(app: AccessGuard, target: str, headers: dict[str, str] | None = None) -> tuple[int, str, dict[str, str]]:
-    """Return the status, text and headers of the answer to a request of any length."""
+    """Return the status, the text and the headers of the answer to a request. The request can have any length."""
     path, _, query = target.partition("?")
     named = {"host": "localhost", **(headers or {})}
     scope = {
@@ -178,7 +178,9 @@ def test_a_query_is_parsed_once_it_is_known_to_be_short(monkeypatch: pytest.Monk
 
 @given(st.lists(st.tuples(st.sampled_from([*PARAMETERS, "x", ""]), st.text(max_size=300)), max_size=80))
 def test_what_passes_the_bounds_has_a_short_page(pairs: list[tuple[str, str]]) -> None:
-    """If a query is within the limits, its page is at most a fixed number of times as long as the address."""
+    """If a query is within the limits, the length of its page is at most a fixed multiple of the length of the
+    address.
+    """
     query_string = urlencode(pairs).encode()
     scope: Scope = {"raw_path": b"/", "path": "/", "headers": [], "query_string": query_string}
     if find_excess(scope) is None:
@@ -187,7 +189,7 @@ def test_what_passes_the_bounds_has_a_short_page(pairs: list[tuple[str, str]]) -
 
 
 def test_the_page_of_a_query_grows_no_faster_than_the_query() -> None:
-    """Twice as many values in a query make the page at most about twice as long, even without the limits."""
+    """Even without the limits, twice as many values in a query make the page at most about twice as long."""
 
     def measure(values: int) -> int:
         pairs = [(facet.key, f"{number:08}") for number in range(values) for facet in FACETS]
@@ -198,8 +200,8 @@ def test_the_page_of_a_query_grows_no_faster_than_the_query() -> None:
 
 
 def test_the_work_for_a_query_grows_no_faster_than_the_query() -> None:
-    """The work for a query grows in proportion to the number of its values. The test counts comparisons: parsing and
-    choosing compare each value a fixed number of times.
+    """The work for a query grows in proportion to the number of its values. The test counts comparisons. Parsing the
+    query and choosing the runs each compare a value a fixed number of times.
     """
 
     class Value(str):
@@ -221,8 +223,8 @@ def test_the_work_for_a_query_grows_no_faster_than_the_query() -> None:
 
 
 def test_a_page_is_bounded_however_large_the_library_is() -> None:
-    """The length of a page is limited however large the library is. The page limits the values of facets, the copies of
-    a file, and the runs of a batch.
+    """The length of a page is limited, even if the library is large. The page limits the values of facets, the copies
+    of a file, and the runs of a batch.
     """
     rows: dict[str, Any] = {
         f"{number}.tkperf": a_row(number, host=f"host-{number:04}", model=f"model-{number:04}")
@@ -238,14 +240,14 @@ def test_a_page_is_bounded_however_large_the_library_is() -> None:
         page = bytes(render_library(listing, Query(page=number)).body).decode()
         assert len(page) < 1_500_000
         assert page.count("copies/") <= bounds.MOST_NAMED
-    # The page contains a chosen value even if few runs have this value.
+    # The page contains a chosen value even if only few runs have this value.
     rare = Query(chosen={"host": ("host-0999", "host-0000")})
     hosts = {facet.key: choices for facet, choices in select(listing, rare).facets}["host"]
     assert {"host-0999", "host-0000"} <= {choice.value for choice in hosts}
 
 
 def test_a_chosen_value_is_taken_away_by_one_click() -> None:
-    """Each chosen value has a button in the form. The button sends the value to remove."""
+    """Each chosen value has a button in the form. The button sends the value that is to be removed."""
     query = parse_query([("q", "a b"), ("model", "x=1&"), ("model", "y"), ("run", "1")])
     page = bytes(render_library(list_rows({"a": a_row()}), query).body).decode()
     assert 'name="without" value="model=x=1&amp;"' in page
@@ -255,8 +257,8 @@ def test_a_chosen_value_is_taken_away_by_one_click() -> None:
 
 
 def test_too_many_requests_get_a_time_to_come_back(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If too many requests run at the same time, the next request is refused with a time after which to try again. A
-    request is answered as soon as another request has ended.
+    """If too many requests run at the same time, the next request is refused, and the answer states when to try again.
+    As soon as another request has ended, a request is answered.
     """
     monkeypatch.setattr(access, "MOST_REQUESTS", 3)
     app = AccessGuard(page)
@@ -298,7 +300,8 @@ def test_too_many_requests_get_a_time_to_come_back(page: Page, monkeypatch: pyte
 
 
 def test_lists_are_made_one_at_a_time_and_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If several requests ask for the same list, the list is made once, and lists are made one after the other.
+    """If several requests ask for the same list, the list is created only once. Different lists are created one after
+    the other.
 
     Requests beyond the limit are refused.
     """
@@ -419,8 +422,8 @@ def test_anything_more_in_a_host_header_is_refused(address: str, port: str, more
     ],
 )
 def test_a_host_header_is_parsed_strictly(host: str) -> None:
-    """The host header is parsed strictly. A name that a lenient parser accepts as this server may belong to a
-    stranger's page.
+    """The host header is parsed strictly. A lenient parser could accept a name as this server although it belongs to a
+    foreign page.
     """
     assert not AccessGuard(Page(), names=["testhost"])._is_own(host)
 
@@ -432,8 +435,8 @@ def test_other_headers_name_no_host(client: TestClient) -> None:
 
 
 def test_a_cookie_costs_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quoted cookie is never parsed with http.cookies. In Python 3.11, the time of http.cookies grew with the square
-    of the length.
+    """A quoted cookie is never parsed with http.cookies. In Python 3.11, the time that http.cookies needs grew with the
+    square of the length.
     """
 
     def fail(_: str) -> str:

@@ -1,4 +1,4 @@
-"""The server reads files of the library through no link, and reads only the files that it found."""
+"""The server follows no link when it reads files of the library. It reads only the files that it found."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_a_file_that_grew_is_the_same(known: KnownFile) -> None:
 
 
 def test_a_link_in_its_place_is_refused(known: KnownFile, tmp_path: Path) -> None:
-    """If a link replaces a known file, it is refused even if it leads to the same file, because the link may lead
-    elsewhere a moment later.
+    """If a link replaces a known file, it is refused even if it leads to the same file, because its target may change
+    at any moment.
     """
     moved = path_of(known).rename(tmp_path / "elsewhere")
     path_of(known).symlink_to(moved)
@@ -56,8 +56,8 @@ def test_a_link_in_its_place_is_refused(known: KnownFile, tmp_path: Path) -> Non
 
 
 def test_a_link_with_the_inode_of_the_file_is_refused(known: KnownFile, tmp_path: Path) -> None:
-    """A link that has the inode number of the removed file is refused. A file system may give the inode number of a
-    removed file to the next file.
+    """If a link has the inode number of the removed file, it is refused. A file system may reuse the inode number of a
+    removed file for the next file.
     """
     path_of(known).unlink()
     path_of(known).symlink_to(tmp_path)
@@ -89,8 +89,8 @@ def test_a_file_that_has_gone_is_refused(known: KnownFile) -> None:
 @pytest.mark.usefixtures("confined")
 @pytest.mark.parametrize("briefly", [False, True])
 def test_a_link_that_appears_after_the_look_is_refused(known: KnownFile, tmp_path: Path, briefly: bool) -> None:
-    """If a link replaces a file for a moment, the server does not read the target of the link, even if the checks
-    before and afterwards find the file.
+    """If a link replaces a file for a moment, the server does not read the target of the link. This applies even if the
+    checks before and afterwards find the original file.
     """
     outside, writer = a_run(tmp_path, 1)
     path = reach(known)

@@ -1,4 +1,6 @@
-"""The library of tkperf serve: the files in its list, their ids, and the cases in which a file is read again."""
+"""The library of tkperf serve. The tests check the files in its list, their ids, and the cases in which a file is read
+again.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,8 @@ def places(folders: Sequence[Path]) -> list[str]:
 
 
 def test_no_link_is_followed(tmp_path: Path) -> None:
-    """The library follows no link to a file or a folder, wherever the link leads. Files that are not results are left
-    out.
+    """The library follows no link to a file or a folder. The target of the link does not matter. Files that are not
+    results are left out.
     """
     served, outside = tmp_path / "served", tmp_path / "outside"
     (served / "below").mkdir(parents=True)
@@ -63,8 +65,8 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
 
 
 def test_too_many_files_are_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a folder contains too many files, the search stops early. If somebody serves a home directory by mistake, the
-    search needs neither the memory nor the hours for all files.
+    """If a folder contains too many files, the search stops early. If a user serves a home directory by mistake, the
+    search does not use the memory or the hours that all its files would need.
     """
     for number in range(4):
         (tmp_path / f"{number}.tkperf").touch()
@@ -74,8 +76,8 @@ def test_too_many_files_are_cut_short(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_copies_are_one_run() -> None:
-    """Copies of a run file are listed as one run. The id of any copy leads to the run, even after the other copies are
-    gone.
+    """Copies of a run file are listed as one run. The id of any copy leads to the run, even after the other copies were
+    removed.
     """
     listing = list_rows({"a": a_row(), "b": a_row(), "c": a_row()})
     (run,) = listing.runs.values()
@@ -119,7 +121,7 @@ def test_a_copy_never_hides_the_original_that_it_differs_from(changes: dict[str,
 
 
 def test_the_id_of_a_file_that_differs_stays() -> None:
-    """The id of a file that differs stays the same if its content changes, and after the other file is gone."""
+    """The id of a file that differs remains the same if its content changes, and after the other file was removed."""
     rows = {"a": a_row(), "b": a_row(digest=b"b")}
     ids = {run.known.place: run.run_id for run in list_rows(dict(rows)).runs.values()}
     grown = list_rows({**rows, "b": a_row(entries=9, digest=b"grown")})
@@ -132,8 +134,8 @@ def test_the_id_of_a_file_that_differs_stays() -> None:
 
 
 def test_many_files_of_one_run_are_listed_with_few_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The work for many files of one run grows in proportion to their number, because the id of each file is computed a
-    fixed number of times.
+    """The work for many files of one run grows in proportion to their number. The id of each file is computed a fixed
+    number of times.
     """
     calls = 0
     id_of = module._id_of
@@ -151,7 +153,7 @@ def test_many_files_of_one_run_are_listed_with_few_comparisons(monkeypatch: pyte
 
 
 def test_a_batch_has_its_own_run_files_also_if_they_are_copies() -> None:
-    """A batch has the run files in its folder, even if the list shows another copy of such a run.
+    """A batch consists of the run files in its folder, even if the list shows another copy of such a run.
 
     A copy that differs from the run in the batch's folder does not belong to the batch.
     """
@@ -173,7 +175,7 @@ def test_a_batch_has_its_own_run_files_also_if_they_are_copies() -> None:
 
 
 def test_a_copy_of_a_batch_never_hides_the_batch_that_it_differs_from() -> None:
-    """A copy of a batch with a changed text is listed as a separate batch. An unchanged copy is not listed
+    """If a copy of a batch contains a changed text, it is listed as a separate batch. An unchanged copy is not listed
     separately.
     """
     listing = list_rows(
@@ -219,7 +221,7 @@ def test_an_id_is_never_a_text_of_the_file() -> None:
 
 @dataclass
 class Reader:
-    """A reader that reads no file. Each file has the row that the test gives it."""
+    """A reader that does not read files. It returns the row that the test assigned to each file."""
 
     rows: dict[str, RunRow] = field(default_factory=dict)
     read: list[str] = field(default_factory=list)
@@ -243,8 +245,8 @@ def start(folder: Path, reader: Reader, index: Path | None = None) -> Library:
 
 
 def test_a_file_is_read_once_for_each_state(tmp_path: Path) -> None:
-    """A file is read once for each of its states. A restarted server reads no file that it knows, and a deleted file is
-    no longer listed.
+    """A file is read once for each of its states. After a restart, the server reads no file that it already knows, and
+    a deleted file is no longer listed.
     """
     reader = Reader({"a.tkperf": a_row(1), "b.tkperf": a_row(2)})
     path = tmp_path / "index.sqlite"
@@ -267,7 +269,7 @@ def test_a_file_is_read_once_for_each_state(tmp_path: Path) -> None:
 
 
 def test_a_damaged_index_is_made_again(tmp_path: Path) -> None:
-    """A damaged index is created again, whether the database, a row or the folder of the index is damaged."""
+    """If the database, a row or the folder of the index is damaged, the index is created again."""
     path = tmp_path / "index.sqlite"
     path.write_bytes(b"no database" * 1000)
     index = Index(path)
@@ -283,7 +285,7 @@ def test_a_damaged_index_is_made_again(tmp_path: Path) -> None:
 
 
 def test_an_index_belongs_to_its_folders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each set of folders has its own index, in whatever order the folders are given."""
+    """Each set of folders has its own index. The order of the folders does not matter."""
     monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
     one, other = Path("/a"), Path("/b")
     assert find_index_path([one, other]) == find_index_path([other, one]) != find_index_path([one])
@@ -317,7 +319,9 @@ def test_no_file_ends_the_reading_of_others(tmp_path: Path, error: Exception) ->
 
 
 def test_a_name_in_a_batch_ends_no_listing() -> None:
-    """If a batch contains a name that is not a file name, this name finds no run, and the listing continues."""
+    """If a batch contains a name that is not a file name, no run is found under this name, and the listing
+    continues.
+    """
     names = ("", ".", "..", "/", "a/b", "\0", "x" * 10_000, "a.tkperf")
     listing = list_rows({"x/rack7.batch": a_batch(*names), "x/a.tkperf": a_row(1)})
     (batch,) = listing.batches.values()
@@ -325,8 +329,9 @@ def test_a_name_in_a_batch_ends_no_listing() -> None:
 
 
 def test_a_file_that_may_be_read_later_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a file cannot be read for a passing reason, the library tries again. If the user may not open the file, if the
-    file is locked, or if the server was busy, it tries once a minute. If reading took too long, it tries later.
+    """If a file cannot be read for a temporary reason, the library tries again. If the user may not open the file, if
+    the file is locked, or if the server was busy, it tries once a minute. If reading took too long, it tries less
+    often.
 
     A damaged file is not tried again.
     """
@@ -352,7 +357,7 @@ def test_a_file_that_may_be_read_later_is_tried_again(tmp_path: Path, monkeypatc
 
 
 def test_the_library_hardly_waits_for_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The library waits for a locked file only briefly, because other files wait in the meantime. It tries the locked
+    """The library waits only briefly for a locked file, because other files also have to be read. It tries the locked
     file again a minute later.
     """
     assert LISTED_WITHIN_S <= 1
@@ -369,8 +374,8 @@ def test_the_library_hardly_waits_for_a_lock(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_file_that_takes_too_long_is_tried_ever_more_seldom(tmp_path: Path) -> None:
-    """If reading a file takes too long, the pause before the next attempt doubles each time. The cause may be a busy
-    host, or the file itself, which must not occupy a worker all the time.
+    """If reading a file takes too long, the pause before the next attempt doubles each time. The cause can be a busy
+    host or the file itself, which must not occupy a worker continuously.
     """
     (tmp_path / "a.tkperf").touch()
     reader = Reader({"a.tkperf": a_row()}, error=LateError("it takes longer than 60 s"))
@@ -388,7 +393,7 @@ def test_a_file_that_takes_too_long_is_tried_ever_more_seldom(tmp_path: Path) ->
 
 
 def test_a_folder_that_has_gone_is_named(tmp_path: Path) -> None:
-    """A folder that disappeared is named on the page. The rows of its files are kept until the folder returns."""
+    """If a folder has disappeared, the page names it. The rows of its files are kept until the folder exists again."""
     served, reader = tmp_path / "served", Reader({"a.tkperf": a_row()})
     served.mkdir()
     (served / "a.tkperf").touch()
@@ -406,8 +411,8 @@ def test_a_folder_that_has_gone_is_named(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_killed_is_read_again(tmp_path: Path) -> None:
-    """A killed run is read again although its file is unchanged, because no process writes to the file any longer. A
-    running run is read once a minute.
+    """If a run was killed, its file is read again although it is unchanged, because no process writes to it any longer.
+    A running run is read once a minute.
     """
     path, writer = a_run(tmp_path)
     reader = Reader({path.name: a_row(state="running")})
@@ -450,8 +455,8 @@ def test_a_name_that_is_no_text_stops_nothing(tmp_path: Path) -> None:
 
 
 def test_the_row_of_a_run_has_what_its_report_says(tmp_path: Path) -> None:
-    """The row of a run has the drive, verdict, figures and course of write saturation of the run's report. A copy of
-    the file has the same row.
+    """The row of a run contains the drive, the verdict, the figures and the curve of write saturation from the run's
+    report. A copy of the file has the same row.
     """
     suite = {test.name: test for test in (IOPS, WRITE_SATURATION)}
     simulate(tmp_path, run_info(uuid=str(UUID(int=1)), device={"model": "M\u202e 1"}), suite=suite)

@@ -1,4 +1,4 @@
-"""A library that is ranked by a figure shows the places of ``tkperf rank`` with bars. Only the selected runs are
+"""A library that is ranked by a figure shows the ranks of ``tkperf rank`` with bars. Only the selected runs are
 ranked.
 """
 
@@ -48,7 +48,9 @@ DRIVES = (
 
 
 def test_the_order_is_that_of_the_ranking() -> None:
-    """The ranked runs are first. Runs with a value that is not ranked follow, and runs without a value are last."""
+    """The ranked runs are listed first. Then follow runs with a value that is not ranked, and finally runs without a
+    value.
+    """
     selection = found(listing_of(*DRIVES), "/?by=random-read")
     assert names_of(selection) == ["fast", "middle", "slow", "odd", "unsteady", "nothing"]
     ranking = selection.ranking
@@ -69,7 +71,7 @@ def test_facets_make_the_peers() -> None:
 
 
 def test_shortened_records_rank_as_whole_ones() -> None:
-    """A ranking of shortened records gives the same places as a ranking of complete records. A shortened record
+    """A ranking of shortened records leads to the same ranks as a ranking of complete records. A shortened record
     contains a digest in place of the numbers of the profile, so runs with different numbers are still not ranked.
     """
     numbers = [{"title": "t", "iops": {"step_s": step_s}} for step_s in (60, 60, 5)]
@@ -82,8 +84,8 @@ def test_shortened_records_rank_as_whole_ones() -> None:
 
 
 def test_a_page_shows_values_bars_and_reasons() -> None:
-    """Each row of a ranking has a bar, and its place or the reason why it is not ranked. The page states which
-    conditions are equal.
+    """Each row of a ranking contains a bar. It also contains the rank, or the reason why the run is not ranked. The
+    page states which conditions are equal.
     """
     page = bytes(render_library(listing_of(*DRIVES), Query(by="random-read")).body).decode()
     assert page.count('<svg class="rank-bar') == 5
@@ -91,13 +93,14 @@ def test_a_page_shows_values_bars_and_reasons() -> None:
     assert "other conditions: active range 50 %, not 100 %" in page
     assert "Only equal conditions are ranked: test iops, load RND 4k R/W 100/0 TC4/QD32" in page
     assert '<option value="random-read" selected>' in page
-    assert page.count(' colspan="2">') == 1 + len(DRIVES)  # the head and each row have this cell, so no row is shifted
+    # the header and each row contain this cell, so no row is shifted
+    assert page.count(' colspan="2">') == 1 + len(DRIVES)
     assert 'name="sort"' not in page
 
 
 def test_models_are_said_to_be_simulated() -> None:
-    """If all runs are simulated, they are ranked, and the count contains SIMULATED. Among real drives, simulated runs
-    are not ranked.
+    """If all runs are simulated, they are ranked, and the text with their number contains SIMULATED. Among real drives,
+    simulated runs are not ranked.
     """
     models = [
         row_of(number, run_of(name, 900.0, ioengine="simulated"), simulated=True)
@@ -112,8 +115,8 @@ def test_models_are_said_to_be_simulated() -> None:
 
 
 def test_runs_of_a_batch_have_their_own_places() -> None:
-    """In a ranking, each run of a batch has its own row. As one row, the batch would put all its runs at the place of
-    its best run.
+    """In a ranking, each run of a batch has its own row. If the batch had only one row, all its runs would seem to have
+    the rank of the best run.
     """
     rows = {"slow.tkperf": DRIVES[0], "fast.tkperf": DRIVES[1], "middle.tkperf": DRIVES[4]}
     listing = list_rows({**rows, "rack7.batch": a_batch("slow.tkperf", "fast.tkperf")})
@@ -122,7 +125,7 @@ def test_runs_of_a_batch_have_their_own_places() -> None:
 
 
 def test_addresses_keep_the_figure() -> None:
-    """The addresses of pages and facets keep the chosen figure. A click on the head of a column leaves the ranking."""
+    """The addresses of pages and facets keep the chosen figure. A click on a column heading ends the ranking."""
     query = Query(by="kept-rate", chosen={"interface": ("NVMe",)}, page=2)
     assert parse_query(parse_qsl(urlsplit(query.address(page=2)).query)) == query
     assert "by=kept-rate" in query.without("interface", "NVMe")
@@ -138,8 +141,8 @@ def test_a_damaged_record_hides_nothing() -> None:
 
 
 def test_a_property_known_of_no_run_is_no_facet() -> None:
-    """If no run has a property, the property is not offered as a facet, because the facet would only take up space in
-    the form.
+    """If no run has a property, the property is not offered as a facet, because the facet would only use space in the
+    form.
     """
     page = bytes(render_library(listing_of(DRIVES[4]), Query()).body).decode()
     titles = re.findall(r"<summary>([^<]+)", page)

@@ -1,4 +1,6 @@
-"""Runs are found with words and facets, sorted, and divided into pages. The address contains the whole query."""
+"""Runs are found with words and facets, sorted, and divided into pages. The address of a page contains the
+whole query.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ queries = st.builds(
 
 @given(queries)
 def test_an_address_is_the_whole_query(query: Query) -> None:
-    """The address contains the whole query, so that everybody who opens a mailed address sees the same runs."""
+    """The address contains the whole query, so that every user who opens a mailed address sees the same runs."""
     address = query.address(page=query.page)
     assert parse_query(parse_qsl(urlsplit(address).query)) == query
 
@@ -56,7 +58,7 @@ def test_any_address_is_answered(pairs: list[tuple[str, str]]) -> None:
 
 
 def test_words_and_facets_narrow_together() -> None:
-    """Several values of one facet add runs to the result. Several facets, and words, reduce the result."""
+    """Several values of one facet extend the result. Values of several facets, and words, reduce the result."""
     assert find(LISTING, "/?model=INTEL") == ["run-2", "run-1"]
     assert find(LISTING, "/?model=INTEL&firmware=X1") == ["run-1"]
     assert find(LISTING, "/?firmware=X1&firmware=X3&sort=name") == ["run-1", "run-3", "run-4"]
@@ -80,8 +82,8 @@ def test_a_simulated_run_is_never_counted_as_a_measurement() -> None:
 
 
 def test_a_facet_counts_what_the_other_facets_leave() -> None:
-    """The counts of a facet take the choices of the other facets into account, so that each count is the number of runs
-    after a click.
+    """The counts of a facet consider the selected values of the other facets, so each count is the number of runs after
+    a click.
     """
     selected = select(LISTING, Query(chosen={"model": ("INTEL",), "firmware": ("X2",)}))
     counts = {
@@ -92,8 +94,8 @@ def test_a_facet_counts_what_the_other_facets_leave() -> None:
 
 
 def test_a_batch_is_one_row_with_its_runs() -> None:
-    """A batch is one row with those of its runs that were found. A batch without runs is listed only if no choice
-    narrows the list.
+    """A batch is one row, which contains those of its runs that were found. A batch without runs is listed only if no
+    selection narrows the list.
     """
     listing = list_rows(
         {
@@ -135,7 +137,7 @@ def test_a_page_escapes_each_text_of_a_file() -> None:
 
 def test_a_course_is_drawn_from_zero() -> None:
     """In the curve of a run, a part that was not measured is left out and not drawn as 0. The curve of a drive that
-    stops entirely can be drawn as well.
+    stops entirely can also be drawn.
     """
     assert draw_course((2.0, None, 1.0), (120, 28)) == "0.0,1.0 120.0,14.0"
     assert draw_course((0.0, 0.0), (120, 28)) == "0.0,27.0 120.0,27.0"

@@ -1,4 +1,4 @@
-"""The process of tkperf serve: its address, its start and its end."""
+"""The process of tkperf serve. The tests check its address, its start and its end."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def ask(address: tuple[str, int] | str, path: str, *, host: str = "localhost", m
 
 
 def without_warnings(complaints: str) -> list[str]:
-    """Return the output without warnings about other runs on this host, which do not matter to a test."""
+    """Return the output without warnings about other runs on this host, which must not affect a test."""
     return [line for line in complaints.splitlines() if "under way on this host" not in line]
 
 
@@ -83,7 +83,7 @@ def test_signals_end_it_in_order(tmp_path: Path, number: signal.Signals) -> None
 def test_a_signal_while_it_loads_ends_it_in_order(tmp_path: Path) -> None:
     with started(tmp_path, "--port", "0", env={"PYTHONPROFILEIMPORTTIME": "1"}) as process:
         assert process.stderr is not None
-        for line in process.stderr:  # a line for each module that was loaded
+        for line in process.stderr:  # the output contains a line for each module that was loaded
             if "starlette" in line:
                 process.send_signal(signal.SIGTERM)
                 break
@@ -92,7 +92,7 @@ def test_a_signal_while_it_loads_ends_it_in_order(tmp_path: Path) -> None:
 
 
 def test_a_long_address_is_refused_in_words(tmp_path: Path) -> None:
-    """An address with too many runs is refused in words, and the connection does not break.
+    """If an address contains too many runs, the request is refused with a message, and the connection is not broken.
 
     A user can tick more runs than a page can compare.
     """
@@ -192,7 +192,7 @@ def test_root_is_refused(tmp_path: Path) -> None:
 
 
 def test_connections_are_bounded_in_number_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection beyond the limit receives an answer in words.
+    """If the number of connections exceeds the limit, a further connection receives a refusal as text.
 
     A connection whose request does not arrive in time is closed.
     """
@@ -237,10 +237,10 @@ def test_connections_are_bounded_in_number_and_time(tmp_path: Path, monkeypatch:
 def test_a_reader_that_takes_nothing_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body_bytes: int
 ) -> None:
-    """A reader that does not receive its answer in time loses its connection, even if only the end of the answer is
-    left.
+    """If a client does not read its answer in time, its connection is closed, even if only the end of the answer
+    remains.
 
-    Other readers receive their complete answers.
+    Other clients receive their complete answers.
     """
     monkeypatch.setattr(listening, "TAKEN_WITHIN_S", 0.2)
 

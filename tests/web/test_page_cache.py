@@ -1,5 +1,5 @@
-"""A page is made once and shared by all requests. The cache is limited, and a page is abandoned if nobody waits
-for it.
+"""A page is created once and shared by all requests. The size of the cache is limited. If no request waits for a page,
+its creation is stopped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tkperf.web.page_cache import PageCache
 
 
 class Browser:
-    """A browser that waits for its page until it leaves."""
+    """A browser that waits for its page until the test makes it leave."""
 
     def __init__(self) -> None:
         self._left = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Comparisons, batches and running runs in a browser, with the pages that the workers make."""
+"""Comparisons, batches and running runs in a browser. The workers create these pages."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def test_runs_that_cannot_be_arranged_so_are_refused(runs: dict[str, KnownFile])
 
 
 def test_cells_of_a_batch_lead_to_the_seconds_of_their_drive(served: Path, runs: dict[str, KnownFile]) -> None:
-    """On the page of a batch, each claim of a drive leads to the seconds of the drive, and each drive leads to its
-    report.
+    """On the page of a batch, each claim of a drive has a link to the seconds of the drive, and each drive has a link
+    to its report.
     """
     addresses = {name: f"/runs/{number}" for number, name in enumerate(runs)}
     page = make_batch(
@@ -120,8 +120,8 @@ def test_a_mail_about_a_batch_has_its_verdict(served: Path, runs: dict[str, Know
 
 
 def test_a_batch_reads_no_file_that_is_not_served(served: Path, tmp_path: Path) -> None:
-    """A batch reads no file outside the served folder, neither through the names in its ledger nor as the baseline of
-    its claims.
+    """A batch reads no file outside the served folder. The names in its ledger and the baseline of its claims cannot
+    refer to such a file.
     """
     ledger = make_ledger(tmp_path, f'[baseline]\nrun = "{served / "run.tkperf"}"\nwithin_percent = 5\n')
     (tmp_path / "rack-01.tkperf").symlink_to(served / "rack-01.tkperf")
@@ -148,7 +148,7 @@ def test_tables_of_a_file_whose_name_is_no_text_are_packed() -> None:
 
 
 def test_a_run_is_watched_to_its_end(served: Path) -> None:
-    """A run without a writer has a single state, the last one, and the watch then ends."""
+    """A run without a writer has only its last state. The watch sends this state and then ends."""
     states = list(follow_run(known(served / "run.tkperf")))
     assert len(states) == 1
     assert b"run complete" in states[0]
@@ -177,8 +177,8 @@ def test_another_file_in_its_place_is_not_watched(
 
 
 def test_a_curve_begins_with_two_values() -> None:
-    """A curve of a cell is drawn from its second value on. In the first round, a grid of single dots would show less
-    than the numbers.
+    """The curve of a cell is drawn only after its second value. In the first round, a grid of single dots would show
+    less than the numbers.
     """
     cells = CellHistories(title="IOPS, round by round", values={work(): (5.0,), work(100): (5.0, 6.0)}, current=None)
     page = render_progress(ProgressView(name="run", tests=("iops",), test="iops", number=1, place="", cells=cells))
@@ -188,8 +188,8 @@ def test_a_curve_begins_with_two_values() -> None:
 
 
 def test_the_window_is_drawn_with_its_limits_on_the_scale_of_its_values() -> None:
-    """In the chart of a window, the limits are half of the allowed range and slope above and below the average, on the
-    same scale as the values. The fitted line ends at its computed value.
+    """In the chart of a window, the limits are half of the permitted range and slope above and below the average. They
+    use the same scale as the values. The fitted line ends at its computed value.
     """
     state = RunState()
     state.verdict = judge([3, 4, 5, 6, 7], [100.0, 104.0, 102.0, 108.0, 106.0], tracking="4k", unit="IOPS")
@@ -330,7 +330,9 @@ def test_the_address_of_a_comparison_has_all_of_it(browser: TestClient, state: S
 
 
 def test_an_address_of_the_list_becomes_that_of_the_comparison(browser: TestClient) -> None:
-    """The form of the list leads to the address of the comparison, which contains only the ticked runs."""
+    """The form of the list leads to the address of the comparison, which contains only the runs that the user
+    ticked.
+    """
     answer = browser.get(f"/compare?q=rack&sort=name&page=2&run={TWO}&run={ONE}", follow_redirects=False)
     assert answer.status_code == 303
     assert answer.headers["location"] == f"/compare?run={TWO}&run={ONE}"
@@ -366,7 +368,7 @@ def test_downloads_are_saved_under_a_name(browser: TestClient) -> None:
 
 
 def test_nothing_under_way_has_no_events(browser: TestClient) -> None:
-    """If a run is not in progress, the address of its events answers with status 204, which makes a browser stop
+    """If a run is not in progress, a request for its events is answered with status 204. A browser then stops
     asking.
     """
     assert browser.get(f"/runs/{ONE}/live").status_code == 204
@@ -377,8 +379,8 @@ def test_nothing_under_way_has_no_events(browser: TestClient) -> None:
 def test_metrics_read_one_file_at_a_time_and_rest(
     served: Path, state: ServerState, monkeypatch: pytest.MonkeyPatch, error: JobError | None
 ) -> None:
-    """The server reads the files for the metrics one at a time for all requests, and pauses after each file. A long run
-    needs a long time to read, and pages need the workers in the meantime.
+    """For all requests together, the server reads the files for the metrics one at a time, and pauses after each file.
+    Reading a long run takes long, and pages need the workers at the same time.
     """
     at_once, read = 0, []
 
@@ -412,7 +414,7 @@ def test_metrics_read_one_file_at_a_time_and_rest(
 
 
 def test_a_run_under_way_is_watched_once(served: Path, browser: TestClient, state: ServerState) -> None:
-    """A HEAD request starts no watch of a running run. The events that a browser receives end with the run."""
+    """A HEAD request starts no watch of a running run. The events that a browser receives end when the run ends."""
     with (served / "rack-01.tkperf").open("rb") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
         head = browser.head(f"/runs/{ONE}/live")
@@ -442,8 +444,8 @@ def test_browsers_share_one_watch(served: Path, state: ServerState) -> None:
 
 
 def test_a_watch_that_fails_gives_the_reason_and_no_end(state: ServerState) -> None:
-    """If a watch fails, the event contains the reason, and no end is sent. At an end, browsers would load the page
-    again, which would start the same watch at once.
+    """If a watch fails, the event contains the reason, and the event "ended" is not sent. After this event, browsers
+    would load the page again and immediately start the same watch.
     """
     cast("Workers", state.workers).error = JobError("<b> is busy")
 
@@ -455,7 +457,7 @@ def test_a_watch_that_fails_gives_the_reason_and_no_end(state: ServerState) -> N
 
 
 def test_events_end_with_the_server(state: ServerState) -> None:
-    """If the server ends, the events of a page end without the event "ended", so that the browser asks again."""
+    """If the server ends, the events of a page end without the event "ended", so the browser asks again."""
 
     async def look() -> list[bytes]:
         state.ending.set()
@@ -466,8 +468,8 @@ def test_events_end_with_the_server(state: ServerState) -> None:
 
 
 def test_events_that_wait_for_browsers_are_bounded(state: ServerState, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one browser does not receive its event, the other browsers receive none. They receive the newest event
-    later.
+    """If one browser does not read its event, the other browsers also receive none at this time. They receive the
+    newest event later.
     """
     monkeypatch.setattr(live_pages, "KEEP_ALIVE_S", 0.0)
 
@@ -492,9 +494,9 @@ def test_events_that_wait_for_browsers_are_bounded(state: ServerState, monkeypat
 
 
 def test_streams_and_watches_are_bounded(served: Path, state: ServerState, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of streams and watches is limited, and streams that have not sent anything yet also count.
+    """The number of streams and watches is limited. Streams that have not sent an event yet also count.
 
-    A browser that has left frees its place.
+    When a browser has left, another browser can use its place.
     """
     monkeypatch.setattr(live_pages, "MOST_STREAMS", 2)
     pages, arguments = LivePages(state), {"file": known(served / "rack-01.tkperf")}
@@ -526,7 +528,7 @@ def test_streams_and_watches_are_bounded(served: Path, state: ServerState, monke
 
 
 def test_a_batch_of_too_many_drives_is_refused(served: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch with too many drives is refused, because the batch file of a stranger may name a million drives."""
+    """A batch with too many drives is refused, because a batch file from another user may name a million drives."""
     monkeypatch.setattr(jobs, "MOST_DRIVES", 1)
     with pytest.raises(RunFileError, match="names 2 drives, but a batch has at most 1"):
         make_row(known(served / "rack.batch"))

@@ -76,8 +76,8 @@ def address(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @contextmanager
 def opened(browser: Browser, address: str, scheme: Scheme = "light", width: int = 1440) -> Iterator[Page]:
-    """Open a page. Require that its console stays silent, that it requests no other address, and that it is no wider
-    than the screen.
+    """Open a page. Require that it prints nothing on its console, that it requests no other address, and that it is no
+    wider than the screen.
     """
     said: list[str] = []
     asked: set[str] = set()
@@ -96,7 +96,9 @@ def opened(browser: Browser, address: str, scheme: Scheme = "light", width: int 
 
 @pytest.fixture(scope="module")
 def whole(browser: Browser, address: str) -> str:
-    """Return the address of the list after each file was read. Before that, the page states how many files are left."""
+    """Return the address of the list after all files were read. Before that, the page states how many files have not
+    been read yet.
+    """
     with opened(browser, address) as page:
         expect(page.locator(".count")).to_have_text("2 measured runs and 1 simulated", timeout=120_000)
     return address
@@ -107,15 +109,15 @@ def names(page: Page) -> list[str]:
 
 
 def test_a_run_is_found_narrowed_opened_and_compared(browser: Browser, whole: str) -> None:
-    """A user can find a run with facets and with words, and each result has an address of its own. Two ticks lead to
-    the comparison.
+    """A user can find a run with facets and with words, and each result has its own address. If the user ticks two
+    runs, a link leads to the comparison.
     """
     with opened(browser, whole) as page:
         assert names(page) == ["run-3", "run-2", "run-1"]
         page.locator("summary", has_text="Model").click()
         page.get_by_label("KIOXIA KCD81").check()
         page.wait_for_url("**/?model=KIOXIA+KCD81")
-        page.get_by_label("Micron 7450").check()  # the facet is still open for the next value
+        page.get_by_label("Micron 7450").check()  # the facet is still open, so that another value can be chosen
         page.wait_for_url("**&model=Micron+7450")
         assert names(page) == ["run-2", "run-1"]
         page.get_by_role("searchbox").fill("bench1 s2")
@@ -158,7 +160,7 @@ def test_the_list_works_without_scripts(browser: Browser, whole: str) -> None:
     page.get_by_label("Compare run-2").check()
     page.get_by_role("button", name="Find").click()
     assert names(page) == ["run-1"]
-    page.get_by_role("button", name="kioxia").click()  # removes the words and keeps the tick
+    page.get_by_role("button", name="kioxia").click()  # this click removes the words and keeps the tick
     page.wait_for_url(f"{whole}/?run={2:032x}")
     page.get_by_label("Compare run-1").check()
     page.get_by_role("button", name="Compare").click()
@@ -167,15 +169,15 @@ def test_the_list_works_without_scripts(browser: Browser, whole: str) -> None:
 
 
 def test_ticks_go_along_to_another_choice(browser: Browser, whole: str) -> None:
-    """Ticked runs stay ticked when the reader chooses a facet, another order or a link. The reader can remove each
-    tick.
+    """Ticked runs remain ticked when the user selects a facet, another order or a link. The user can remove
+    each tick.
     """
     with opened(browser, whole) as page:
         bar = page.locator("#compare")
         page.get_by_label("Compare run-1").check()
         page.get_by_role("link", name="Host").click()
         page.wait_for_url(f"**/?sort=host&run={1:032x}")
-        assert page.get_by_label("Compare run-1").is_disabled()  # the bar contains this tick
+        assert page.get_by_label("Compare run-1").is_disabled()  # the bar contains the ticked run
         page.get_by_label("Compare run-3").check()
         page.locator("summary", has_text="Model").click()
         page.get_by_label("Micron 7450").check()
@@ -183,7 +185,7 @@ def test_ticks_go_along_to_another_choice(browser: Browser, whole: str) -> None:
         assert bar.locator("label").all_inner_texts() == ["run-1", "run-3"]
         page.get_by_role("link", name="All runs").click()
         page.wait_for_url(f"**/?sort=host&run={1:032x}&run={3:032x}")
-        bar.get_by_label("run-3").click()  # the run leaves the bar
+        bar.get_by_label("run-3").click()  # the run is removed from the bar
         page.wait_for_url(f"**/?sort=host&run={1:032x}")
         expect(page.get_by_label("Compare run-3")).to_be_focused()
         page.get_by_label("Compare run-2").check()
@@ -192,7 +194,7 @@ def test_ticks_go_along_to_another_choice(browser: Browser, whole: str) -> None:
 
 
 def test_a_report_draws_its_charts_under_the_servers_policy(browser: Browser, whole: str) -> None:
-    """A report draws its charts under the policy of the server, without eval and without inline scripts. The reader can
+    """A report draws its charts under the policy of the server, without eval and without inline scripts. The user can
     save the run file and open a figure.
     """
     with opened(browser, f"{whole}/runs/{1:032x}") as page:
@@ -211,7 +213,7 @@ def test_a_report_draws_its_charts_under_the_servers_policy(browser: Browser, wh
 
 
 def test_scripts_of_strangers_do_not_run(browser: Browser, whole: str) -> None:
-    """The policy of the server stops a script element, an event handler and eval in a page, even if the escaping of
+    """The policy of the server blocks a script element, an event handler and eval in a page, even if the escaping of
     texts failed.
     """
     page = browser.new_page()
@@ -235,7 +237,7 @@ def test_scripts_of_strangers_do_not_run(browser: Browser, whole: str) -> None:
     "path", ["/?sort=name", f"/runs/{1:032x}", f"/compare?run={1:032x}&run={3:032x}", "/runs/none"]
 )
 def test_axe_finds_nothing(browser: Browser, whole: str, scheme: Scheme, width: int, path: str) -> None:
-    """axe finds no accessibility fault in the list, a report, a comparison and the page of an error."""
+    """axe finds no accessibility fault in the list, in a report, in a comparison and in the page of an error."""
     context = browser.new_context(bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900})
     page = context.new_page()
     page.goto(f"{whole}{path}")
@@ -255,7 +257,7 @@ def violations(page: Page) -> list[str]:
 
 @contextmanager
 def under_way(folder: Path) -> Iterator[threading.Semaphore]:
-    """Start a run that ends one step for each release of the semaphore."""
+    """Start a run. Each release of the semaphore lets the run end one step."""
     steps = threading.Semaphore(0)
 
     def wait_for_step(event: Event) -> None:
@@ -284,7 +286,7 @@ def wait_until_listed(browser: Browser, whole: str, name: str) -> str:
 
 
 def test_a_run_is_seen_live_to_its_end(browser: Browser, whole: str, library: Path) -> None:
-    """The page of a running run becomes the report of the run without any action of the reader."""
+    """The page of a running run becomes the report of the run without any action of the user."""
     folder = library / "live"
     folder.mkdir()
     address = f"{whole}/runs/{9:032x}"
@@ -324,8 +326,8 @@ def looked_at(browser: Browser, address: str, waits_for: str) -> Iterator[Page]:
 
 
 def test_a_batch_is_seen_live_to_its_end(browser: Browser, whole: str, library: Path) -> None:
-    """A batch is shown live to its end. The states of its drives are below the name of the batch until the drives are
-    done.
+    """A batch is shown live until it ends. The states of its drives are below the name of the batch until all drives
+    are done.
     """
     folder = library / "batch"
     folder.mkdir()
@@ -340,7 +342,7 @@ def test_a_batch_is_seen_live_to_its_end(browser: Browser, whole: str, library: 
 
 
 def stays(page: Page, loads: Sequence[object]) -> None:
-    """Require that the page is not loaded again for some time longer than the interval between two events."""
+    """Require that the page is not loaded again during a period that is longer than the interval between two events."""
     before = len(loads)
     page.wait_for_timeout(1000 * (SHOW_EVERY_S + 2))
     assert len(loads) == before

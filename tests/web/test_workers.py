@@ -1,4 +1,4 @@
-"""Workers of tkperf serve: whatever a file does to its reader, the server continues and gives the reason."""
+"""Workers of tkperf serve. If a file harms its reader, the server continues and states the reason."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_jobs_that_fail_cost_their_own_page_only() -> None:
 
 
 def test_an_order_may_be_longer_than_a_message() -> None:
-    """An order to a worker may be longer than a message. The paths of 200 run files may need 800 kB, but a message of a
+    """An order to a worker can be longer than a message. The paths of 200 run files may need 800 kB, but a message of a
     socket holds only about 200 kB.
     """
 
@@ -89,7 +89,7 @@ def test_a_job_over_its_time_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_given_up_is_killed(tmp_path: Path) -> None:
-    """If the request of a job ends, for example because the browser leaves, the job is killed."""
+    """If the request for a job ends, for example because the browser leaves, the job is killed."""
     pid_file = tmp_path / "pid"
 
     async def use(workers: Workers) -> None:
@@ -103,8 +103,8 @@ def test_a_job_that_is_given_up_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_given_up_before_it_reports_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job is also killed if its browser leaves after the descriptor of the job's process has arrived and before it
-    was read.
+    """If the browser leaves after the descriptor of the job's process has arrived and before it was read, the job is
+    also killed.
     """
     pid_file = tmp_path / "pid"
 
@@ -129,7 +129,7 @@ def test_a_job_that_is_given_up_before_it_reports_is_killed(tmp_path: Path, monk
 
 
 def test_one_pdf_at_a_time(tmp_path: Path) -> None:
-    """A second PDF waits for the first PDF, even if a process is free. Other jobs do not wait."""
+    """A second PDF waits for the first PDF, even if a process is free. Other jobs do not wait for it."""
     files = [tmp_path / "first", tmp_path / "second"]
 
     async def use(workers: Workers) -> None:

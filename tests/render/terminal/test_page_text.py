@@ -1,4 +1,4 @@
-"""Tables and headline figures fit a terminal of any width: no word and no figure is broken."""
+"""Tables and headline figures fit a terminal of any width. No word and no figure is broken."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def print_at(table: TableView, width: int) -> str:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("test", sorted(name for name, test in SSD_TESTS.items() if not test.finds_demand))
 def test_the_table_of_a_plan_breaks_no_word(test: str, width: int) -> None:
-    """In a terminal of any usual width, the plan of each test has its phases in its first column, with every word
+    """In a terminal of any usual width, the first column of each test's plan contains the phases, and every word is
     whole.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=(test,), profile="quick")
@@ -46,8 +46,8 @@ def test_the_table_of_a_plan_breaks_no_word(test: str, width: int) -> None:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_table_of_many_columns_is_listed_row_by_row(width: int) -> None:
-    """If neither the table nor the table with rows and columns swapped fits, each row is a label with its cells below.
-    Each cell follows the head of its column. A cell without a value is omitted.
+    """If a table does not fit, either as it is or with rows and columns swapped, each row is printed as a label with
+    its cells below. Each cell follows the heading of its column. A cell without a value is omitted.
     """
     heads = [f"measure{number} (µs)" for number in range(16)]
     rows = [(f"reader and a writer {row}", *(f"{row},{column:03},567" for column in range(16))) for row in range(12)]
@@ -88,8 +88,8 @@ def print_figures(figures: tuple[HeadlineView, ...], width: int) -> list[str]:
 
 
 def test_a_reason_that_several_figures_share_is_printed_once() -> None:
-    """A long reason of several headline figures is printed once, below the figures, and each figure refers to it. The
-    labels then have room for two lines in a terminal of 80 columns.
+    """If several headline figures have the same long reason, it is printed once, below the figures, and each figure
+    refers to it. In a terminal of 80 columns, this leaves enough space for labels of two lines.
     """
     figures = (*map(neighbour, ("large-block reader", "writer without flushes")), neighbour("trimmer", ""))
     for width in (80, 200):
@@ -114,8 +114,8 @@ def test_a_reason_of_one_figure_is_in_its_line_if_it_fits() -> None:
 
 
 def test_figures_of_different_tests_keep_the_names_of_the_tests() -> None:
-    """If the headline figures belong to different tests, each figure has the name of its test as long as the labels
-    have enough room. Figures of the same test omit the name in a narrow terminal.
+    """If the headline figures belong to different tests, each figure contains the name of its test if the labels have
+    enough space. In a narrow terminal, figures of the same test omit the name.
     """
     one, other = neighbour("trimmer", "", "Latency"), neighbour("trimmer", "", "IOPS")
     assert "Latency" in " ".join(print_figures((one, other), 80))

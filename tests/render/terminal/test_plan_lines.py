@@ -14,7 +14,7 @@ from tkperf.render.terminal.plans_and_profiles import print_plan
 
 
 def test_80_columns_break_no_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal of 80 columns breaks no word in the names of tests, phases and conditions."""
+    """In a terminal of 80 columns, no word in the names of tests, phases and conditions is broken."""
     shown = StringIO()
     console = OutputConsole(file=shown, width=80, force_terminal=True, color_system=None)
     monkeypatch.setattr("tkperf.render.terminal.plans_and_profiles.open_console", lambda: console)

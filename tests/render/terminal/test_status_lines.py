@@ -1,5 +1,5 @@
-"""The list of runs in the terminal begins with a verdict and contains one line for each run. No word is cut at any
-width.
+"""The list of runs in the terminal begins with a verdict and contains one line for each run. No word is truncated at
+any width.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def drawn(runs: Sequence[RunOverview], width: int, *, terminal: bool) -> list[st
 
 @pytest.mark.parametrize("width", [40, 80, 100, 120, 200])
 def test_a_terminal_gets_a_line_for_each_run_of_whole_words(width: int) -> None:
-    """A narrow terminal omits whole columns instead of letters. The columns with the state and the result are omitted
-    last.
+    """A narrow terminal omits whole columns and never truncates words. The columns with the state and the result are
+    omitted last.
     """
     runs = (*ALL, replace(RUNNING, run_file="/a/path/as/long/as/they/come/D11.tkperf"))
     lines = drawn(runs, width, terminal=True)
@@ -112,7 +112,7 @@ def test_at_120_columns_it_says_where_a_run_is() -> None:
 
 
 def test_piped_lines_have_every_column() -> None:
-    """The list of runs in a pipe contains every column and whole paths, because programs read it."""
+    """If the list of runs is written to a pipe, it contains every column and whole paths, because programs read it."""
     *_, head, _ = (lines := drawn(ALL, 160, terminal=False))[: -len(ALL)]
     rows = lines[-len(ALL) :]
     assert head.split()[-4:] == ["process", "warnings", "disturbed", "steps"]
