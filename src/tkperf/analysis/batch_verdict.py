@@ -1,5 +1,5 @@
-"""Judge a batch of drives according to the stages, runs, claims and outliers of the drives. This module also computes
-the exit code and the remaining time of the batch.
+"""Judge a batch of drives according to the stage, the run, the claims and the outliers of each drive. This module also
+computes the exit code and the remaining time of the batch.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _RUNS = {
     VerdictState.CAUTIONS: BatchCode.RUN_WITH_CAUTIONS,
 }
 _CLAIMS = {ClaimKind.FAILED: BatchCode.CLAIM_FAILED, ClaimKind.NOT_JUDGED: BatchCode.CLAIM_NOT_JUDGED}
-# Exit codes of drives, the gravest first. A code that is not listed is even graver, because tkperf does not use such a
-# code.
+# Exit codes that the run of a drive can have, the gravest first. A code outside this list is graver than every code in
+# the list, because tkperf does not use such a code.
 _GRAVITY = (
     ExitCode.DEFECT,
     ExitCode.REFUSED,
@@ -74,11 +74,12 @@ class BatchDriveResult:
     """A drive of a batch with its results.
 
     Attributes:
-        result: the results of the run. None: no run file exists yet, or the run file cannot be read. In the second
-            case, ``error`` contains the reason.
-        checked: the result of the claims of the batch. None: the batch has no claims, or the claims could not be
-            checked. In the second case, ``not_checked`` contains the reason.
-        report: the file of the drive's report next to the page of the batch; empty: there is no report.
+        result: the results of the run. None means that no run file exists yet, or that the run file cannot be read. If
+            the file cannot be read, ``error`` contains the reason.
+        checked: the result of the claims of the batch. None means that the batch has no claims, or that the claims
+            could not be checked. If they could not be checked, ``not_checked`` contains the reason.
+        report: the name of the drive's report, a file in the folder that also contains the page of the batch; empty if
+            no report exists.
     """
 
     state: DriveState
@@ -90,14 +91,14 @@ class BatchDriveResult:
 
     @property
     def hottest_c(self) -> float | None:
-        """The greatest temperature in all tests; None: not known."""
+        """The highest temperature in all tests, or None if unknown."""
         return max(
             (one.temperature_most_c for one in self._telemetry() if one.temperature_most_c is not None), default=None
         )
 
     @property
     def throttled_s(self) -> float | None:
-        """The time for which the drive slowed down because of heat; None: not known."""
+        """The time for which the drive slowed down because of heat, or None if unknown."""
         known = [one.throttled_s for one in self._telemetry() if one.throttled_s is not None]
         return sum(known) if known else None
 
@@ -128,16 +129,16 @@ class BatchDriveResult:
 
     @property
     def is_done(self) -> bool:
-        """Return whether the run of the drive is complete and the results can be read."""
+        """Return whether the run of the drive is complete and its results can be read."""
         return self.state.stage is DriveStage.DONE and self.result is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelGroup:
-    """The cohort of all drives of one model and capacity with complete runs.
+    """All drives of one model and one capacity whose runs are complete, as a cohort.
 
     Attributes:
-        drives: the drives in the order of the cohort's runs.
+        drives: the drives, in the order in which the cohort lists their runs.
     """
 
     compared: Comparison
@@ -154,9 +155,9 @@ class BatchResult:
 
     Attributes:
         drives: the drives in the order of the batch.
-        groups: the cohorts, the largest first. Empty: no model has enough drives, or the drives have no results in
+        groups: the cohorts, the largest first. Empty if no model has enough drives, or if the drives have no results in
             common.
-        not_compared: the reason why drives are not compared; empty: they are compared.
+        not_compared: the reason why the drives are not compared; empty if the drives are compared.
     """
 
     state: BatchState
@@ -176,24 +177,24 @@ class BatchResult:
 
     @property
     def passes(self) -> bool | None:
-        """Whether every drive meets all claims; None: there are no claims."""
+        """Whether every drive meets all claims, or None if the batch has no claims."""
         return len(self.passing) == len(self.drives) if self.has_claims else None
 
     @property
     def damaged(self) -> tuple[BatchDriveResult, ...]:
-        """The drives with a complete run but a damaged run file. No group contains these drives."""
+        """The drives whose run is complete but whose run file is damaged. No group contains these drives."""
         return tuple(one for one in self.done if one.result and count_damages(one.result))
 
     @property
     def without_group(self) -> tuple[BatchDriveResult, ...]:
-        """The drives with a complete run that no group contains."""
+        """The drives whose run is complete but that belong to no group."""
         numbers = {one.number for group in self.groups for one in group.drives}
         return tuple(one for one in self.done if one.number not in numbers)
 
     @property
     def outliers(self) -> Mapping[int, tuple[tuple[Outlier, CohortValue], ...]]:
-        """The outliers of each drive with their figures, by the number of the drive. The drives are in the order of
-        their numbers, and the farthest outlier of a drive is first.
+        """The outliers of each drive with their figures. The keys are the numbers of the drives, in ascending order.
+        The farthest outlier of each drive is listed first.
         """
         found: dict[int, list[tuple[Outlier, CohortValue]]] = {}
         for group in self.groups:
@@ -241,7 +242,7 @@ def sort_drives(batch_result: BatchResult) -> list[BatchDriveResult]:
 
     The order is: drives that failed, drives that miss a claim, drives whose run ended early, drives with a claim that
     is not judged, all other finished drives, and drives that have not finished yet. Within each group, the drive with
-    the least margin is first. Without claims, the drive that is farthest from the other drives is first.
+    the smallest margin is first. Without claims, the drive that differs most from the other drives is first.
     """
     scores = {number: abs(found[0][0].score) for number, found in batch_result.outliers.items()}
 
@@ -272,8 +273,8 @@ def is_simulated(state: BatchState) -> bool:
 
 
 def judge_stages(state: BatchState) -> Judgement[NamedReason]:
-    """Return the verdict on a batch according only to the stages of the drives. The names in the reasons are the
-    numbers of the drives.
+    """Return the verdict on a batch. The function considers only the stages of the drives. Each reason names the drives
+    by their numbers.
     """
     found: dict[VerdictCode, list[str]] = {}
     for drive in state.drives:
@@ -283,8 +284,8 @@ def judge_stages(state: BatchState) -> Judgement[NamedReason]:
 
 
 def judge_batch(batch_result: BatchResult) -> Judgement[NamedReason]:
-    """Return the verdict on a batch according to all results. The names in the reasons are the numbers of the
-    drives.
+    """Return the verdict on a batch. The function considers all results. Each reason names the drives by their
+    numbers.
     """
     found: dict[VerdictCode, list[str]] = {}
     for one in batch_result.drives:
@@ -326,13 +327,13 @@ def exit_code_of(state: BatchState, *, claims_pass: bool | None = None) -> int:
     """Return the exit code of a batch.
 
     The exit code is 0 if all drives are done, and 1 if all drives are done but a claim is not met or not judged.
-    Otherwise, the exit code is the gravest code of the drives that are not done. The order, from the gravest code on,
-    is: a number that tkperf does not use, 70, 3, 4, 5, 6, 2, 130. A drive counts as stopped (code 130) if its process
-    was killed or stopped, if its consent has ended, or if its run has not ended. ``tkperf resume`` continues with such
+    Otherwise, the exit code is the gravest code of the drives that are not done. The gravest code is a number that
+    tkperf does not use, followed by 70, 3, 4, 5, 6, 2 and 130. A drive counts as stopped (code 130) if its process was
+    killed or stopped, if its consent has ended, or if its run has not ended. ``tkperf resume`` continues with such
     drives.
 
     Args:
-        claims_pass: whether every drive meets all claims; None: the batch has no claims.
+        claims_pass: whether every drive meets all claims, or None if the batch has no claims.
     """
     codes = [_code_of(drive) for drive in state.drives if drive.stage is not DriveStage.DONE]
     if codes:
@@ -354,15 +355,15 @@ def find_gravity(code: int) -> int:
 def find_batch_remaining_s(
     running: Sequence[tuple[float, float] | None], waiting: int, whole: Iterable[tuple[float, float]]
 ) -> tuple[float, float] | None:
-    """Return the shortest and the longest time until all drives are done; None: not known.
+    """Return the shortest and the longest time until all drives are done, or None if unknown.
 
     The function assumes that a waiting drive begins when a running drive has ended, and that the waiting drive takes as
-    long as the longest time in ``whole``.
+    long as the longest known run time in ``whole``.
 
     Args:
-        running: the shortest and the longest remaining time of each running drive, in s; None: not known.
+        running: the shortest and the longest remaining time of each running drive, in s, or None if not known.
         waiting: the number of drives that wait for their turn.
-        whole: the shortest and the longest time of whole runs, in s, as far as the times are known.
+        whole: the shortest and the longest time of a whole run, in s, for each run with a known time.
     """
     known = [each for each in running if each is not None]
     wholes = list(whole)

@@ -32,20 +32,22 @@ from tkperf.model.workload import Workload
 
 NOT_LEVEL = "the rate changed during the stream, so the mean is one of several phases"
 DIRECTION_ONCE = "measured once, and seconds do not keep reads and writes apart"
-_LATENCY_STEP_US = 0.001  # resolution of fio's clock
+_LATENCY_STEP_US = 0.001  # resolution of fio's clock, in s
 _WHY_NONE = {IOS: COUNT, LATENCY_WITH_WAIT: "found from counts of each second, not I/O by I/O"}
 
 SecondsOfSteps = Mapping[StepPlace, Seconds]
 
 
 def find_seconds(step: StepRecord, seconds: SecondsOfSteps) -> Seconds:
-    """Return the seconds of a step, or of a part of a step. If the seconds were not stored, the result is empty."""
+    """Return the one-second samples of a step, or of a part of a step. If the samples were not stored, the result is
+    empty.
+    """
     return seconds.get(step.place, Seconds()).of(step.workload)
 
 
 def needs_seconds(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
-    """Return whether the seconds are needed for the uncertainty of a figure. The seconds are needed for a single step,
-    a whole stream, areas of a disk, or an offered rate.
+    """Return whether tkperf needs the one-second samples to compute the uncertainty of a figure. The samples are needed
+    for a single step, a whole stream, areas of a disk, or an offered rate.
     """
     of_cells = find_window_steps(steps, section.window)
     once = any(len(of_cell) == 1 or workload.offered_iops is not None for workload, of_cell in of_cells.items())
@@ -67,7 +69,8 @@ def with_uncertainty(section: SectionResult, steps: Sequence[StepRecord], second
     Args:
         section: the section.
         steps: steps of the section.
-        seconds: the seconds of each step, by the place of the step. Steps without stored seconds are missing.
+        seconds: the one-second samples of each step. The key is the place of the step. Steps without stored samples are
+            missing.
     """
     of_cells = find_window_steps(steps, section.window)
     whole = _is_one(section, steps)
@@ -90,10 +93,10 @@ def with_uncertainty(section: SectionResult, steps: Sequence[StepRecord], second
 
 
 def rounds_before(window: Sequence[int]) -> tuple[int, ...]:
-    """Return the numbers of the rounds before a window. The result contains as many rounds as the window, with the same
-    distance between the rounds.
+    """Return the numbers of the rounds before a window. The result contains as many rounds as the window does. The
+    distance between neighbouring rounds is the same as in the window.
 
-    In a stream, only some slices count as rounds, so the distance may be greater than 1.
+    In a stream, only some slices count as rounds, so this distance may be greater than 1.
     """
     if len(window) < 2:
         return ()
@@ -111,8 +114,8 @@ def _of_cell(
     *,
     whole: bool,
 ) -> CellUncertainty:
-    # Areas of a disk differ systematically, and the slices of a stream follow each other. Their differences are
-    # therefore not the spread of repeated rounds.
+    # The areas of a disk differ systematically, and the slices of a stream follow each other without a pause. Their
+    # differences therefore do not show the spread of repeated rounds.
     apart = whole or section.areas is not None
     within: dict[str, Spread | None] = {}
     if apart or len(steps) == 1:
@@ -142,8 +145,8 @@ def _changes(section: SectionResult, workload: Workload) -> bool:
 
 
 def _within(pieces: Sequence[Seconds], *, as_one: bool) -> dict[str, Spread | None]:
-    """Return the spread of each mean, computed from the seconds of each step. If a step has no seconds, the result is
-    empty.
+    """Return the spread of each mean, computed from the one-second samples of each step. If a step has no samples, the
+    result is empty.
     """
     if not all(len(piece) for piece in pieces):
         return {}
@@ -182,7 +185,9 @@ def _of_percentiles(
 
 
 def _of_others(cell: CellResult, window: Window) -> dict[str, Uncertainty]:
-    """Return an entry for each extreme and count, with the reason why no uncertainty is computed."""
+    """Return an entry for each extreme and each count. Each entry contains the reason why no uncertainty is
+    computed.
+    """
     return {
         quantity.key: Uncertainty(reason=_WHY_NONE.get(quantity, EXTREME))
         for quantity in QUANTITIES.values()
@@ -191,7 +196,7 @@ def _of_others(cell: CellResult, window: Window) -> dict[str, Uncertainty]:
 
 
 def _step(quantity: Quantity, window: Window) -> float:
-    """Return the resolution of a mean. The resolution of a rate is one I/O in the whole time."""
+    """Return the resolution of a mean. The resolution of a rate is one I/O divided by the whole time."""
     if quantity is LATENCY_MEAN:
         return _LATENCY_STEP_US
     if quantity is CPU:

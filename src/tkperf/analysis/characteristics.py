@@ -1,5 +1,5 @@
-"""Characteristics of the course of a section, such as recovery time, saturation, levels and spikes. Each characteristic
-has a unit.
+"""Characteristics of the course of a section, such as recovery time, saturation, levels and spikes. Every
+characteristic has a unit.
 
 All outputs take the characteristics from this module. If the analysis searched for a characteristic and did not find
 it, the value is None, often with a bound. For example, a device that had not recovered after 8 hours takes longer than
@@ -33,8 +33,8 @@ READS_WITHIN_LIMIT = Measure(
 LATENCY_FACTOR = Measure(
     key="read_p99_factor", label="p99 of the reader next to it, against the reader alone", unit="×", better=NEITHER
 )
-"""The factor does not rank drives: of two drives with the same latency next to a neighbour, the drive that is faster
-alone has the greater factor.
+"""The factor must not be used to rank drives. If two drives have equal latencies while a neighbour runs, the drive that
+is faster without the neighbour has the greater factor.
 """
 RECOVERY = Measure(key="recovery_s", label="recovery time", unit="s", better=LOWER, digits=1)
 AFTER_RECOVERY = Measure(key="least_after_recovery_percent", label="least after recovery", unit="%", better=HIGHER)
@@ -64,7 +64,7 @@ STEADY_FROM = {
     Recorded.SLICES: Measure(key="steady_from_s", label="steady from", unit="s", better=NEITHER, digits=1),
 }
 DROPS = Measure(key="sudden_drops", label="sudden drops", unit="", better=LOWER, digits=0)
-"""Number of sudden drops. 0 means that the analysis searched for drops and found none."""
+"""Number of sudden drops. The value 0 means that the analysis searched for drops and found none."""
 SPIKE_PERIODS = {
     (quantity, recorded): Measure(
         key=f"{quantity.removesuffix('_us')}_spike_period_{suffix}",
@@ -79,7 +79,7 @@ SPIKE_PERIODS = {
 
 
 SOUGHT_ALWAYS = (NO_BACKLOG, SATURATED, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY, READS_WITHIN_LIMIT, LATENCY_FACTOR)
-"""Characteristics that a test is designed to find. All other characteristics appear only in a series that does not stay
+"""Characteristics that a test is designed to find. All other characteristics exist only for a series that does not stay
 at one level.
 """
 
@@ -110,10 +110,12 @@ class Characteristic:
     """One characteristic of a section's course, by its key in ``CHARACTERISTICS``.
 
     Attributes:
-        workload: the workload that shows the characteristic; for an offered rate, the workload without this rate.
-        value: the value; None: the analysis searched for the characteristic and did not find it.
-        at_least, at_most: bounds of a value that was not found; None: not known.
-        uncertainty: uncertainty of the value, or the reason why the value has none; None: there is no value.
+        workload: the workload that shows the characteristic; for a load with an offered rate, the workload without this
+            rate.
+        value: the value, or None if the analysis searched for the characteristic and did not find it.
+        at_least, at_most: bounds of a value that was not found, or None if not known.
+        uncertainty: uncertainty of the value, or the reason why the value has no uncertainty; None if there is no
+            value.
     """
 
     key: str
@@ -128,8 +130,8 @@ class Characteristic:
         return CHARACTERISTICS[self.key]
 
     def text(self) -> str:
-        """Return the value as text. If no value was found, return the bound, such as ``at least 28,800.0``, or
-        ``not found`` if no bound is known.
+        """Return the value as text. If no value was found, return the bound, such as ``at least 28,800.0``. If no bound
+        is known either, return ``not found``.
         """
         digits = self.measure.digits
         if self.value is not None:

@@ -1,5 +1,5 @@
-"""Find the characteristics of sections: recovery, saturation, levels, drops and spikes. This module also finds the
-cache of a drive, from the change of the write rate over time.
+"""Find the characteristics of sections: recovery, saturation, levels, drops and spikes. This module also detects the
+cache of a drive from the change of the write rate over time.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from tkperf.model.workload import Arrival, Workload
 from tkperf.procedures.building_blocks import ARRIVALS_SPREAD
 
 LEAST_DONE = 0.99
-"""If a level has no backlog, the device has done at least this share of the offered I/Os.
+"""A level has no backlog only if the device completed at least this share of the offered I/Os.
 
-The same share decides whether the device did too few of the offered I/Os.
+The same share decides whether the device completed too few of the offered I/Os.
 """
 MOST_SATURATED_RANGE = 0.20
 """Saturated levels may differ by at most this share of their mean. The PTS allows the same range within a steady
@@ -51,25 +51,25 @@ If the rates differ by more, the rates fall with each higher offered rate, and t
 rate of the drive.
 """
 LEAST_BEHIND_S = 0.01
-"""The I/Os that are offered in this time, in s, may wait without counting as a backlog. The time is ten times the
-resolution of fio's clock.
+"""Time in s. The number of I/Os that are offered during this time may wait without counting as a backlog. The time is
+ten times the resolution of fio's clock.
 """
 NOISE_SIGMAS = 3.0
-"""Noise may increase the number of I/Os that wait at the end of a level by this number of standard deviations."""
+"""Noise can increase the number of I/Os that wait at the end of a level by this number of standard deviations."""
 RECOVERED_WITHIN = 0.05
 """A rate counts as recovered if the difference from the earlier rate is at most this share of the earlier rate."""
 RECOVERED_SIGMAS = 50.0
-"""The same limit in standard deviations of the earlier slices. The smaller of the two limits applies.
+"""The same limit, expressed in standard deviations of the earlier slices. The smaller of the two limits applies.
 
 If the earlier rate never varied, a rate must reach the earlier rate exactly.
 """
 CLOCK_S = 0.001
 """Resolution of the end of a slice in s, because fio reports times in ms."""
 RANDOM_RATE_ERROR = 0.01
-"""Relative error of fio's rate of random arrivals in relation to the offered rate."""
+"""Relative error of the rate of fio's random arrivals, compared with the offered rate."""
 
 _Measured = dict[tuple[Workload, Recorded], list[tuple[float, float, CellResult]]]
-"""Begin, end and values of each slice or round, by workload and kind of record."""
+"""Begin, end and values of each slice or round. The keys are the workload and the kind of record."""
 
 _BY_RULE = Uncertainty(reason="found by a rule, not measured")
 
@@ -96,14 +96,14 @@ def with_characteristics(test: TestResult) -> TestResult:
 
 
 def find_characteristic(section: SectionResult, measure: Measure) -> Characteristic | None:
-    """Return the first characteristic of this measure in a section; None: the analysis did not search for this
+    """Return the first characteristic of this measure in a section, or None if the analysis did not search for this
     characteristic.
     """
     return next((found for found in section.characteristics if found.key == measure.key), None)
 
 
 def changes(section: SectionResult, workload: Workload) -> bool:
-    """Return whether a workload changed over time, with several levels, drops or spikes."""
+    """Return whether a workload changed over time. A change is a second level, a drop or a periodic spike."""
     return any(
         timeline.changes or timeline.drops or timeline.spikes
         for timeline in section.timelines
@@ -112,14 +112,14 @@ def changes(section: SectionResult, workload: Workload) -> bool:
 
 
 def has_backlog(cell: CellResult) -> bool:
-    """Return whether a level has a backlog. A level has a backlog if the device did too few of the offered I/Os, or if
-    too many I/Os wait.
+    """Return whether a level has a backlog. A level has a backlog if the device completed too few of the offered I/Os,
+    or if too many I/Os wait.
 
     Too many I/Os wait if their number exceeds the sum of three numbers: the outstanding I/Os that the level allows, the
-    I/Os offered in 10 ms, and the I/Os that the noise of the seconds explains. The number of waiting I/Os must exceed
-    this sum both in the median over the second half of the level and at the end of the level. A stall is therefore not
-    a backlog if the drive later caught up with the offered rate. If a level has few or no seconds, only its end is
-    judged.
+    I/Os offered in 10 ms, and the number of I/Os that the noise of the one-second samples explains. The number of
+    waiting I/Os must exceed this sum twice: as the median over the second half of the level, and at the end of the
+    level. Therefore a stall is not a backlog if the drive later caught up with the offered rate. If a level has few or
+    no samples, only its end is judged.
     """
     offered_iops, undone_ios = cell.workload.offered_iops, cell.value(BACKLOG)
     waiting_ios = [ios for ios in (cell.backlog_median_ios, undone_ios) if ios is not None]
@@ -139,12 +139,12 @@ def has_backlog(cell: CellResult) -> bool:
 def _saturation(section: SectionResult) -> Iterator[Characteristic]:
     """Yield the last offered rate without a backlog, and the rate at saturation, for a load at several offered rates.
 
-    A single level with a backlog is ignored if the next level has no backlog, because a drive may do internal work for
-    a while. A level is saturated if it offers more than the highest rate that the drive reached at any level. A level
-    that offers more than the rate at saturation also counts as a level with a backlog, because the drive could keep up
-    with such a rate only for a time, for example with a cache. If the rates of the saturated levels differ from each
-    other by more than 20 %, the result contains only bounds instead of a rate at saturation. Levels with an unknown
-    rate or backlog are omitted.
+    A single level with a backlog is ignored if the next level has no backlog, because the drive may have been busy with
+    internal work for a short time. A level is saturated if it offers more than the highest rate that the drive reached
+    at any level. A level that offers more than the rate at saturation also counts as a level with a backlog, because
+    the drive can sustain such a rate only for a limited time, for example with a cache. If the rates of the saturated
+    levels differ from each other by more than 20 %, the result contains only bounds instead of a rate at saturation.
+    Levels whose rate or backlog is not known are omitted.
     """
     levels = [cell for cell in section.cells if cell.workload.offered_iops is not None]
     loads = {replace(cell.workload, offered_iops=None) for cell in levels}
@@ -198,10 +198,8 @@ def _offered(cell: CellResult) -> float:
 
 
 def _of_neighbours(test: TestResult) -> dict[str, tuple[Characteristic, ...]]:
-    """Return the characteristics that follow from a comparison of streams with the first stream of the same workload.
+    """Return the characteristics that result from the comparison of streams with the first stream of the same workload.
     The keys are the names of the sections.
-
-    Only streams that the plan of the test compares with each other have such characteristics.
     """
     asked = (figure for figure in test.figures if figure.kind is FigureKind.SECTIONS)
     rates = find_quantities(key for figure in asked for key in figure.quantities)
@@ -240,13 +238,13 @@ def _share_of_first(cell: CellResult, mean: float, first: CellResult, level: flo
 
 
 def _recovery(section: SectionResult, first: SectionResult, rate: Quantity) -> Iterator[Characteristic]:
-    """Yield the time until a rate is reached again, and the least share of this rate in later slices.
+    """Yield the recovery time, and the lowest rate of the later slices as a share of the earlier rate.
 
-    The rate is the median of the first stream's slices. A slice within 5 % of this median has reached the rate. Without
-    this tolerance, noise would decide which slice is the first, because a rate often approaches the old level slowly.
-    If the rate hardly varied before, the tolerance is smaller. The recovery time is the time from the first I/O of the
-    section to the end of the first slice that reached the rate. Slices are not subdivided, so the true recovery time
-    may be shorter.
+    The earlier rate is the median over the slices of the first stream. A slice within 5 % of this median has reached
+    the rate. Without this tolerance, noise would decide which slice is the first, because a rate often approaches the
+    old level slowly. If the earlier rate hardly varied, the tolerance is smaller. The recovery time is the time from
+    the first I/O of the section to the end of the first slice that reached the rate. The rate within a slice is not
+    examined, so the true recovery time may be shorter.
     """
     workload = section.cells[0].workload
     earlier = [value for one in first.slices if (value := one.values.value(rate)) is not None]
@@ -284,7 +282,7 @@ def _over_time(section: SectionResult) -> Iterator[Characteristic]:
 
 
 def _find_measured(section: SectionResult) -> _Measured:
-    """Return the slices and rounds of each workload. The function passes over the steps only once for all timelines."""
+    """Return the slices and rounds of each workload. The function reads the steps only once for all timelines."""
     measured: _Measured = {}
     for one in section.slices:
         for cell in one.cells:
@@ -297,15 +295,17 @@ def _find_measured(section: SectionResult) -> _Measured:
 
 
 def _unit(timeline: Timeline) -> Recorded:
-    """Return the kind of record to which the places of a timeline refer: rounds, or slices for slices and seconds."""
+    """Return the kind of record to which the places of a timeline refer. The result is rounds for a timeline of rounds,
+    and slices for a timeline of slices or seconds.
+    """
     return Recorded.ROUNDS if timeline.recorded is Recorded.ROUNDS else Recorded.SLICES
 
 
 def _levels(section: SectionResult, timeline: Timeline, measured: _Measured) -> Iterator[Characteristic]:
-    """Yield the steady level.
+    """Yield the characteristic for the steady level.
 
-    For a device to which nothing was written since the purge, also yield the level fresh out of the box and the level
-    after that level.
+    If nothing was written to the device since the purge, the function also yields the level fresh out of the box and
+    the level that follows it.
     """
     unit = _unit(timeline)
     fresh = next((level for level in timeline.levels if level.kind is LevelKind.FRESH), None)
@@ -352,12 +352,12 @@ def _of(timeline: Timeline, measure: Measure, value: float | None, *, at_least: 
 
 
 def _drops(timelines: Iterable[Timeline]) -> Iterator[Characteristic]:
-    """Yield the number of drops in the rate of each workload. If the seconds were searched, the number is that of the
-    seconds.
+    """Yield the number of drops in the rate of each workload. If tkperf searched the one-second samples, the number is
+    that of the drops in the samples.
     """
     by_workload: dict[Workload, Timeline] = {}
     for timeline in timelines:
-        if timeline.quantity == IOPS.key and timeline.bursts is None:  # the series of seconds is last
+        if timeline.quantity == IOPS.key and timeline.bursts is None:  # The series of one-second samples is the last.
             by_workload[timeline.workload] = timeline
     for timeline in by_workload.values():
         yield _of(timeline, DROPS, float(len(timeline.drops)))
@@ -366,21 +366,22 @@ def _drops(timelines: Iterable[Timeline]) -> Iterator[Characteristic]:
 MOST_CACHED = 0.5
 """Largest share of a drive that can be its cache.
 
-A cache in which each cell stores one bit has at most half of the capacity of flash with two bits in each cell, and a
-third with three bits. The free blocks of a purged drive last for at least the capacity of the drive. If the rate falls
-after an amount between these limits, the cause is not certain.
+If each cell of the cache stores one bit, the cache has at most half of the capacity of flash with two bits in each
+cell. It has at most a third of the capacity of flash with three bits in each cell. The free blocks of a purged drive
+can store at least the capacity of the drive. If the rate falls after an amount between these limits, the cause is not
+certain.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cache:
-    """The cache of a drive, found as the first level of a stream of writes. This level is too short to be caused by the
-    free blocks of a purged drive.
+    """The cache of a drive, found as the first level of a stream of writes. The first level is too short to be caused
+    by the free blocks of a purged drive.
 
     Attributes:
         start_s, end_s: begin and end of the fall from the first level to the next level, in s from the start of the
             stream.
-        value, value_after: IOPS of the first level, until the cache was full, and of the next level.
+        value, value_after: IOPS of the first level, before the cache was full, and of the next level.
     """
 
     workload: Workload
@@ -392,13 +393,14 @@ class Cache:
 
 
 def find_cache(timelines: Iterable[Timeline], capacity_bytes: float) -> Cache | None:
-    """Return the cache that a stream of writes filled; None: no level is certainly a cache."""
+    """Return the cache that a stream of writes filled, or None if no level is certainly a cache."""
     for timeline in timelines:
         work = timeline.workload
         levels = [level for level in timeline.levels if level.kind is not LevelKind.TRANSITION]
         if timeline.quantity != IOPS.key or len(levels) < 2:
             continue
-        # The block size of a combination is only an upper limit, so the bytes do not follow from the IOPS.
+        # The block size of a combination is only an upper limit, so the number of bytes cannot be computed from the
+        # IOPS.
         if not work.writes or work.reads or work.flushes or work.is_combination:
             continue
         first, then = levels[:2]

@@ -27,8 +27,8 @@ LOWER_LIMIT = "only a lower limit of the uncertainty is known"
 
 
 class ClaimKind(StrEnum):
-    """Outcome of a claim. A claim passes only if the claim is met. A claim that is not judged does not pass, but is not
-    a finding against the drive.
+    """Outcome of a claim. A claim passes only if the claim is met. A claim that is not judged does not pass, but it
+    does not count against the drive.
     """
 
     MET = "met"
@@ -44,7 +44,7 @@ class ClaimState(StrEnum):
 
     @property
     def kind(self) -> ClaimKind:
-        """Return the outcome according only to the value."""
+        """Return the outcome for a state. Only the state of the claim is considered."""
         return _KINDS.get(self, ClaimKind.NOT_JUDGED)
 
 
@@ -54,7 +54,7 @@ _ORDER_OF_KINDS = (ClaimKind.FAILED, ClaimKind.NOT_JUDGED, ClaimKind.MET)
 
 
 class Doubt(StrEnum):
-    """Reasons why a drive cannot be judged by a measured value."""
+    """Reasons why a measured value cannot be used to judge a drive."""
 
     UNDER_WAY = "under way"
     DAMAGED = "damaged"
@@ -86,16 +86,18 @@ class ClaimResult:
     Attributes:
         margin_percent: distance between the value and the limit, in percent of the limit. A negative margin means that
             the value is on the wrong side of the limit.
-        margin_sigmas: the same distance in standard uncertainties; None: the standard uncertainty is not known, or the
-            interval is not symmetrical.
+        margin_sigmas: the same distance in standard uncertainties, or None if the standard uncertainty is not known, or
+            the interval is not symmetrical.
         certain: whether the limit lies outside the 95 % interval of the value. With a baseline, the interval of the
-            difference between both values counts. None: the uncertainty is not known, or does not decide.
+            difference between both values counts. None means that the uncertainty is not known, or that the uncertainty
+            cannot decide.
         note: facts that a reader must know, such as that steady state was not reached.
-        is_steady: whether the value was measured in steady state; None: steady state was not judged.
-        load_cautions: properties of the load because of which the value does not show the performance of the device
-            alone.
+        is_steady: whether the value was measured in steady state, or None if steady state was not judged.
+        load_cautions: properties of the load. Because of these properties, the value does not show the performance of
+            the device alone.
         about: the claim in the form of the claims file.
-        workload: the workload that the claim means; None: the run contains no such workload, or several.
+        workload: the workload that the claim means; None if the run contains no such workload, or several such
+            workloads.
     """
 
     claim: str
@@ -116,12 +118,12 @@ class ClaimResult:
 
     @property
     def title(self) -> str:
-        """Return the claim with the limit, in the words of the claims file."""
+        """Return the claim with its limit, in the words of the claims file."""
         return f"{self.claim} {self.limit}"
 
     @property
     def is_confirmed(self) -> bool:
-        """Return whether the claim is certainly met."""
+        """Return whether the claim is met beyond the uncertainty of the value."""
         return self.state is ClaimState.MET and self.certain is True
 
 
@@ -130,7 +132,7 @@ class Checked:
     """Results of all claims for one run.
 
     Attributes:
-        baseline: the earlier run with which this run was compared; None: the claims file has no baseline.
+        baseline: the earlier run with which this run was compared, or None if the claims file has no baseline.
         not_checked: results of the baseline for which this run has no value.
     """
 
@@ -141,17 +143,17 @@ class Checked:
 
     @property
     def not_passed(self) -> tuple[ClaimResult, ...]:
-        """The claims that do not pass, because they are not met or not judged."""
+        """The claims that do not pass. These claims are not met or not judged."""
         return tuple(one for one in self.claim_results if self.judge(one) is not ClaimKind.MET)
 
     @property
     def unconfirmed(self) -> tuple[ClaimResult, ...]:
-        """The claims that pass, but only within the uncertainty of the value."""
+        """The claims that pass, but whose margin is smaller than the uncertainty of the value."""
         return tuple(one for one in self.claim_results if self.judge(one) is ClaimKind.MET and not one.is_confirmed)
 
     @property
     def worst(self) -> ClaimResult | None:
-        """The judged claim with the least margin; None: no claim has a margin."""
+        """The judged claim with the smallest margin, or None if no claim has a margin."""
         judged = [
             one
             for one in self.claim_results
@@ -161,16 +163,18 @@ class Checked:
 
     @property
     def by_title(self) -> dict[str, ClaimResult]:
-        """The claims by their titles. If several claims have the same title, the last claim counts."""
+        """The claims, with their titles as keys. If several claims have the same title, the last of these claims is
+        used.
+        """
         return {one.title: one for one in self.claim_results}
 
     def count(self, kind: ClaimKind) -> int:
-        """Return the number of claims with this outcome. Equal claims count once."""
+        """Return the number of claims with this outcome. Identical claims count once."""
         return sum(self.judge(one) is kind for one in self.by_title.values())
 
     def rank(self, finding: ClaimResult) -> tuple[int, float]:
         """Return a key that sorts claims in this order: claims that are missed, claims that are not judged, all other
-        claims. Within each group, the least margin is first.
+        claims. Within each group, the claim with the smallest margin is first.
 
         A claim without a margin in percent, such as a claim with a limit of 0, is first among the missed claims, and
         last in the other groups.
@@ -181,7 +185,7 @@ class Checked:
         return _ORDER_OF_KINDS.index(kind), margin
 
     def find_doubts(self, finding: ClaimResult) -> tuple[Doubt, ...]:
-        """Return the reasons why the drive cannot be judged by the value of a claim."""
+        """Return the reasons why the value of a claim cannot be used to judge the drive."""
         doubts = {
             Doubt.UNDER_WAY: self.result.status is RunStatus.RUNNING,
             Doubt.DAMAGED: bool(self.result.left_out),
@@ -193,7 +197,7 @@ class Checked:
         return tuple(doubt for doubt, holds in doubts.items() if holds)
 
     def judge(self, finding: ClaimResult) -> ClaimKind:
-        """Return the outcome of a claim for the drive. A doubtful value is not judged."""
+        """Return the outcome of a claim for the drive. If the value is doubtful, the claim is not judged."""
         return ClaimKind.NOT_JUDGED if self.find_doubts(finding) else finding.state.kind
 
 
@@ -203,8 +207,8 @@ class CheckedFile:
 
     Attributes:
         file: the name of the file as the user wrote it.
-        checked: the result; None: the file could not be checked, and ``error`` contains the reason.
-        copies: other files of the same run.
+        checked: the result. None means that the file could not be checked. In this case, ``error`` contains the reason.
+        copies: other files that contain the same run.
     """
 
     file: str
@@ -221,7 +225,7 @@ class CheckedFile:
     @property
     def order(self) -> tuple[int, float]:
         """Return a key that sorts runs in this order: runs that miss a claim, runs with a claim that is not judged, all
-        other runs. Within each group, the least margin is first.
+        other runs. Within each group, the run with the smallest margin is first.
         """
         checked = self.checked
         if checked is None:
@@ -235,7 +239,8 @@ class CheckedFile:
 def _find_doubtful(finding: ClaimResult) -> Iterator[LoadCaution]:
     """Yield the cautions about the load that make the value of a claim doubtful.
 
-    A limited rate does not make a met claim doubtful, because the device would not be slower without the limit.
+    If a claim is met although the rate was limited, the limit is no reason for doubt, because the device would not be
+    slower without the limit.
     """
     measure = QUANTITIES.get(finding.about.metric)
     is_rate = measure is not None and measure.better is Better.HIGHER
@@ -287,11 +292,11 @@ def build_finding(
     """Build the result of a claim with a known state.
 
     Args:
-        named: the claim in words.
-        value: the measured value; None: not measured.
+        named: the claim in words, as shown to the user.
+        value: the measured value, or None if not measured.
         known: the uncertainty of the value.
-        of_limit: the uncertainty of the limit; None: the limit is exact. If the limit is also a measured value, the
-            levels of both values are compared.
+        of_limit: the uncertainty of the limit, or None if the limit is exact. If the limit is also a measured value,
+            the levels of both values are compared.
         by_round: for a percentile, the value in each round of the window.
     """
     margin, limit = None, NOT_FOUND
@@ -332,9 +337,9 @@ def build_finding(
 
 
 def _is_certain(state: ClaimState, sign: str, difference: Uncertainty) -> bool | None:
-    """Return whether the whole interval of value minus limit is on the same side of zero as the value.
+    """Return whether the whole interval of value minus limit lies on the same side of zero as the difference itself.
 
-    None: the interval is not known, or the state is neither met nor not met.
+    None means that the interval is not known, or that the state is neither met nor not met.
     """
     if not difference.known or difference.low is None or state not in _JUDGED:
         return None
@@ -345,10 +350,10 @@ def _is_certain(state: ClaimState, sign: str, difference: Uncertainty) -> bool |
 
 
 def _doubt_of_lower_limit(state: ClaimState, by_round: Sequence[ClaimState]) -> str | None:
-    """Return the doubt that remains if only a lower limit of the uncertainty is known, in words. The interval excludes
-    the limit of the claim, but the true interval may be wider.
+    """Return the remaining doubt in words if only a lower limit of the uncertainty is known. The computed interval
+    excludes the limit of the claim, but the true interval may be wider.
 
-    None: no doubt remains, because each single round agrees with the state.
+    None means that no doubt remains, because the value of every single round agrees with the state.
     """
     if not by_round:
         return LOWER_LIMIT
@@ -393,8 +398,8 @@ _ENDED = {
 
 
 def explain_not_measured(claim: Claim, result: RunResult) -> str | None:
-    """Return the first item of the claim that the run lacks, in words. The items are test, section, stream, mix and
-    block size. None: the run contains all items.
+    """Return, in words, the first part of the claim that the run lacks. The possible parts are test, section, stream,
+    mix and block size. None means that the run contains all parts.
     """
     tests = [test for test in result.tests if test.name == claim.test]
     if claim.test in result.not_begun:

@@ -1,10 +1,10 @@
-"""Check claims against a run. A claim is a promise of a data sheet, or a result of an earlier run that must not become
-worse.
+"""Check claims against a run. A claim is a promise of a data sheet, or a result of an earlier run that a new run must
+reach again.
 
 A claims file is TOML (docs/reference/claims.md). Every claim is met, not met, not measured or inconclusive. The state
-depends only on the value. The result also contains the margin, and states whether the opposite is possible within the
-uncertainty of the value. A claim is never met if the cell was not measured or if the section of the cell did not end.
-If a baseline was measured under other conditions, the check gives a warning for each difference.
+depends only on the value. The result also contains the margin, and states whether the opposite state is possible within
+the uncertainty of the value. A claim is never met if the cell was not measured or if the section of the cell did not
+end. If a baseline was measured under other conditions, the check gives a warning for each difference.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ from tkperf.model.units import NOT_FOUND, format_block_size, format_mix
 from tkperf.model.workload import Workload
 from tkperf.procedures import TESTS
 
-# Fields that distinguish workloads with the same mix and block size, and the form of each field in the name of a claim.
-# A claims file uses these fields as keys.
+# Fields that distinguish workloads with the same mix and block size. For each field, the mapping contains the form in
+# which the name of a claim shows the field. A claims file uses these fields as keys.
 _CONDITIONS: dict[WorkloadAxis, tuple[Callable[[Workload], object], str]] = {
     STREAM: (lambda work: name_stream(work) if work.together else None, "of stream {}"),
     ACCESS: (lambda work: work.access, "{}"),
@@ -74,15 +74,15 @@ NOT_ENDED = "the section did not end: figures so far"
 
 
 def check_claims(claims: ClaimsFile, result: RunResult, *, load: Callable[[Path], RunResult], folder: Path) -> Checked:
-    """Check every claim, and then the cells of the baseline.
+    """Check every claim, and then every cell of the baseline.
 
     Args:
         load: the function that reads the run file of the baseline.
         folder: the folder to which the path of the baseline is relative.
 
     Raises:
-        UsageError, RunFileError: a claim names an unknown test. Or the baseline cannot be read, contains no result to
-            check, or has no test in common with the run.
+        UsageError, RunFileError: a claim names an unknown test, or the baseline cannot be used. The baseline cannot be
+            used if its run file cannot be read, contains no result to check, or has no test in common with the run.
     """
     _require_tests(claims, result)
     cells = _by_place(result)
@@ -110,8 +110,8 @@ def check_claims(claims: ClaimsFile, result: RunResult, *, load: Callable[[Path]
 
 
 def _require_tests(claims: ClaimsFile, result: RunResult) -> None:
-    """Reject the name of an unknown test, which must be a typing error. A known test that this run lacks is accepted,
-    because the claims file may be used for several runs.
+    """Refuse the name of an unknown test, which is a typing error. A known test that this run lacks is accepted,
+    because one claims file can be used for several runs.
     """
     tests = dict.fromkeys((*(t.name for t in TESTS), *(t.name for t in result.tests), FIO_TEST))
     for number, claim in enumerate(claims.claim, start=1):
@@ -126,7 +126,7 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim
     """Yield a claim for each cell of an earlier run, with a note and the uncertainty of the limit.
 
     The measure of each claim is the main quantity of the test. For a stream with an offered rate and for flushes, the
-    measure is the mean latency, because the rate of these I/Os is only the offered rate.
+    measure is the mean latency, because the load determines the rate of these I/Os in advance.
     """
     share = baseline.within_percent / 100
     source = f"{earlier.info.name} within {baseline.within_percent:g} %"
@@ -163,8 +163,8 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim
 
 
 def _conditions_of(section: SectionResult) -> Callable[[Workload], dict[str, Any]]:
-    """Return a function that gives, for a workload, the keys that identify the cell in a claim, in addition to the mix
-    and the block size.
+    """Return a function that returns, for a workload, the keys that identify the cell in a claim. These keys are needed
+    in addition to the mix and the block size.
     """
     axes = [axis for axis in find_axes(cell.workload for cell in section.cells) if axis in _CONDITIONS]
     return lambda workload: {axis.key: _CONDITIONS[axis][0](workload) for axis in axes}
@@ -179,8 +179,8 @@ def _check(
     """Check a claim about a cell.
 
     Args:
-        note: a remark with which the note of the result begins.
-        of_limit: the uncertainty of the limit; None: the limit is exact.
+        note: a remark that begins the note of the result.
+        of_limit: the uncertainty of the limit, or None if the limit is exact.
     """
     several = [candidate for candidate in _find_place(claim, cells) if _is_meant(claim, candidate[1].workload)]
     measured = several[0] if len(several) == 1 else None
@@ -217,8 +217,8 @@ def _check(
 
 
 def _find_place(claim: Claim, cells: Places) -> Sequence[tuple[SectionResult, CellResult]]:
-    """Return the cells that a claim may mean. The search uses the mix and the block size. If the claim lacks one of
-    these keys, the search uses the section.
+    """Return the cells that a claim can mean. The cells are found by mix and block size. If the claim lacks one of
+    these keys, the cells are found by section.
     """
     read_percent, size_bytes = claim.read_percent, claim.size_bytes()
     if None not in (read_percent, size_bytes):
@@ -231,7 +231,7 @@ def _find_place(claim: Claim, cells: Places) -> Sequence[tuple[SectionResult, Ce
 
 
 def _describe_cautions(section: SectionResult) -> Iterator[str]:
-    """Yield the cautions about the load of a section, in the words of a claim's note."""
+    """Yield the cautions about the load of a section. Their words are those of the note in a claim's result."""
     return (CAUTION_WORDS[caution] for caution in section.plan.cautions)
 
 
@@ -254,7 +254,7 @@ def _by_round(section: SectionResult, cell: CellResult, quantity: Quantity, dire
 def _check_course(claim: Claim, result: RunResult) -> ClaimResult:
     """Check a claim about a characteristic of the course of a section.
 
-    If the characteristic was not found, the bounds of the value may decide the claim.
+    If the characteristic was not found, the bounds of its value may still decide the claim.
     """
     meant = _find_meant(claim, result)
     names = list(dict.fromkeys(section.name for section, _ in meant))
@@ -287,11 +287,11 @@ def _check_course(claim: Claim, result: RunResult) -> ClaimResult:
 
 
 def _holds(claim: Claim, found: Characteristic, state: ClaimState) -> bool:
-    """Return whether a result from an unfinished section is final, so that no later measurement could have changed the
-    result.
+    """Return whether a result from an unfinished section is final. A final result is one that no later measurement
+    could have changed.
 
-    A result is final if the recovery was observed or took longer than the claim allows, or if a rate fell below the
-    claim.
+    A result is final if the recovery was observed or took longer than the claim allows. A result is also final if a
+    rate fell below the claim.
     """
     if found.measure is RECOVERY:
         return not (claim.not_found and found.value is None)
@@ -317,8 +317,8 @@ def _find_meant(claim: Claim, result: RunResult) -> list[tuple[SectionResult, Ch
 
 
 def _judge_bounds(claim: Claim, found: Characteristic) -> ClaimState:
-    """Judge a characteristic without a value by the bounds: the true value is at or above ``at_least`` and below
-    ``at_most``.
+    """Judge a characteristic without a value. The judgement uses the bounds: the true value is at or above ``at_least``
+    and below ``at_most``.
     """
     limit = limit_of(claim)
     if found.at_least is not None and found.at_least >= limit:
@@ -360,7 +360,7 @@ def _name(claim: Claim) -> str:
 
 def _is_meant(claim: Claim, workload: Workload) -> bool:
     if workload.is_combination and claim.stream is None:
-        # The mix and the block size of a combination are bounds, not those of its I/Os.
+        # The mix and the block size of a combination are only bounds. They do not describe the I/Os of the combination.
         return False
     return all(getattr(claim, axis.key) in (None, value(workload)) for axis, (value, _) in _CONDITIONS.items())
 
@@ -373,9 +373,10 @@ Places = dict[tuple[str, str | None, int | None, int | None], list[tuple[Section
 
 
 def _by_place(result: RunResult) -> Places:
-    """Return all cells that a claim can mean, by place. The cells of preconditioning are omitted.
+    """Return all cells that a claim can mean, with the places of the cells as keys. The cells of preconditioning are
+    omitted.
 
-    If a claim does not name a section, the claim means the first section with such cells.
+    If a claim does not name a section, the claim means the first section that contains such cells.
     """
     by_place: Places = {}
     for test in result.tests:

@@ -27,12 +27,12 @@ MOST_CLAIMS = 10_000
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A promise about one workload: the value of ``metric`` is at least a limit, or at most a limit.
+    """A promise about one workload. The promise gives a lower limit or an upper limit for the value of ``metric``.
 
     The keys from ``stream`` to ``io_depth`` are necessary only if a section contains the same mix and block size with
     several values of these keys. ``direction`` selects the reads or the writes of a mix. A claim about a characteristic
-    of a section's course (``CHARACTERISTICS``) needs no mix and block size if only one workload has this
-    characteristic. A claim that names a stream needs no mix and block size either. With ``not_found``, a claim promises
+    of a section's course (``CHARACTERISTICS``) needs no mix and no block size if only one workload has this
+    characteristic. A claim that names a stream also needs no mix and no block size. A claim with ``not_found`` promises
     that the characteristic is absent.
     """
 
@@ -57,7 +57,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     source: str | None = None
 
     def size_bytes(self) -> int | None:
-        """Return the block size in bytes; None: the claim contains no block size.
+        """Return the block size in bytes, or None if the claim contains no block size.
 
         Raises:
             InputFileError: the text is not a block size.
@@ -93,8 +93,8 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """An earlier run to compare with. No cell of the new run may be worse than in the earlier run by more than
-    ``within_percent``.
+    """An earlier run with which the new run is compared. No cell of the new run may be worse than in the earlier run by
+    more than ``within_percent``.
     """
 
     run: str
@@ -108,11 +108,11 @@ class ClaimsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 def parse_claims(text: str, *, file: str) -> ClaimsFile:
-    """Decode a claims file. Error messages contain the name ``file``. Each quantile becomes a claim, and these claims
-    follow the other claims.
+    """Decode a claims file. Error messages contain the name ``file``. The limit for each quantile becomes a separate
+    claim. These claims follow the other claims.
 
     Raises:
-        InputFileError: the text is not TOML or contains a typo, or a claim contains no promise.
+        InputFileError: the text is not TOML, the text contains an unknown key, or a claim contains no promise.
     """
     claims = decode_strictly(lambda: tomllib.loads(shallow(text)), ClaimsFile, what=f"claims {file}", language="TOML")
     for number, promised in enumerate(claims.quantiles, start=1):
@@ -157,8 +157,8 @@ def _require_limit(limit: float, where: str) -> None:
 
 
 def _require_promise(claim: Claim, where: str) -> None:
-    """Check that a claim contains exactly one promise, which is a limit or an absence. A claim about a cell without a
-    stream must also contain the mix and the block size.
+    """Check that a claim contains exactly one promise. The promise is a limit or the absence of a characteristic. A
+    claim about a cell without a stream must also contain the mix and the block size.
     """
     of_course = claim.metric in CHARACTERISTICS
     limits = sum((claim.at_least is not None, claim.at_most is not None, claim.not_found))

@@ -1,8 +1,8 @@
-"""Details about each cell, such as the seconds and the latency histogram. This module also lists every load of a test
-in the order of the start times, and counts the I/Os of a stream by time and response time for heat maps.
+"""Details about each cell, such as the one-second samples and the latency histogram. This module also lists every load
+of a test in the order of the start times, and counts the I/Os of a stream by time and response time for heat maps.
 
 The columns of a heat map are groups of neighbouring seconds or slices. The rows are bands of response time. Each I/O
-counts in the column that contains the second or slice of the I/O, and in the band that contains its latency bucket.
+counts in one column and one band: the column of its second or slice, and the band of its latency bucket.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tkperf.model.workload import Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedStep:
-    """A step, with its start time within the cell or the test.
+    """A step with its start time within the cell or the test.
 
     Attributes:
         start_s: start of the step, counted from the first I/O of the cell or of the test.
-        seconds: the samples of the step, counted from the first I/O of the step.
+        seconds: the one-second samples of the step, counted from the first I/O of the step.
         judged: whether the step belongs to the window of the verdict.
     """
 
@@ -60,7 +60,7 @@ class TimedStep:
 
     @property
     def disturbances(self) -> tuple[DisturbanceCode, ...] | None:
-        """Return the kinds of disturbance; None: the step was not observed."""
+        """Return the kinds of disturbance, or None if the step was not observed."""
         return self.step.disturbance_codes
 
     @property
@@ -68,23 +68,24 @@ class TimedStep:
         return self.step.kind is StepKind.FILL
 
     def value(self, quantity: Quantity) -> float | None:
-        """Return the value of a quantity for the whole step; None: not measured."""
+        """Return the value of a quantity for the whole step, or None if not measured."""
         return quantity.combine(Window(rounds=(self.measurement,), workload=self.step.workload))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellDetail:
-    """A cell of a section, or the stream of a section.
+    """The details of a cell of a section, or of the stream of a section.
 
     Attributes:
-        seconds: the seconds of all steps in one series. The time between two rounds, in which other cells were
-            measured, is omitted. The seconds of a stream keep their recorded times, but the warm-ups are omitted.
+        seconds: the one-second samples of all steps in one series. The time between two rounds, during which other
+            cells were measured, is omitted. The samples of a stream keep their recorded times, but warm-ups are
+            omitted.
         read, write, trim: statistics of all I/Os in the parts ``counted``.
-        job_file: the first fio job, in a form that can be run again; empty: there is no job.
+        job_file: the first fio job, in a form that the user can run again; empty if there is no job.
         counted: the steps from which results are computed: the rounds of the window, or all parts of a stream or of a
             cell without a window.
-        bands: the I/Os of a long stream by time and response time, for each direction; empty: the I/Os were not
-            counted.
+        bands: the number of I/Os of a long stream in each interval of time and of response time, for each direction;
+            empty if the I/Os were not counted.
     """
 
     test: str
@@ -101,7 +102,9 @@ class CellDetail:
 
     @property
     def whole(self) -> IoStats:
-        """Return the statistics of reads and writes together. For a load that only trims, return those of the trims."""
+        """Return the statistics of reads and writes together. For a load that only trims, return the statistics of the
+        trims.
+        """
         return self.trim if self.workload.trims else self.read + self.write
 
     def stats_of(self, direction: Direction) -> IoStats:
@@ -115,7 +118,7 @@ def build_details(
     """Return the details of every measured cell.
 
     Args:
-        result: the analysis of ``record``.
+        result: the results computed from ``record``.
         seconds: for each test, the samples of each step in the order of the steps. The samples are empty if they were
             not stored, as in an imported test.
     """
@@ -144,7 +147,7 @@ def _details(
     }
     for (name, workload), members in by_cell.items():
         window, judged = windows[name]
-        # All I/Os of a stream count, including those in slices outside the window.
+        # All I/Os of a stream count, including the I/Os in slices outside the window.
         stream = members[0][0].kind is StepKind.CONTINUOUS
         whole = stream or not window
         steps_of_cell = [step for step, _ in members]
@@ -169,19 +172,20 @@ def _details(
 
 
 ReadSamples = Callable[[str, StepRecord], Sequence[Sample]]
-# If a stream has fewer slices than this share of the columns, the seconds are counted instead of the slices.
+# If the number of slices of a stream is less than this share of the number of columns, tkperf counts the I/Os of each
+# second instead of each slice.
 _LEAST_FILLED = 1 / 3
 
 
 def with_latency_bands(
     details: Iterable[CellDetail], result: RunResult, read: ReadSamples, size: HeatMapSize
 ) -> tuple[CellDetail, ...]:
-    """Return the details. If the plan of a section contains a heat map, the result also contains the I/Os by time and
-    response time.
+    """Return the details. If the plan of a section contains a heat map, the result also contains the number of I/Os in
+    each interval of time and of response time.
 
     Args:
-        read: the function that returns the seconds of a step with histograms. It is called only for streams with few
-            slices, because reading all seconds of a long stream takes too long.
+        read: the function that returns the one-second samples of a step with histograms. The function is called only
+            for streams with few slices, because reading all samples of a long stream takes too long.
     """
     sections = {
         (test.name, section.name)
@@ -214,7 +218,9 @@ def _count_directions(detail: CellDetail, read: ReadSamples, size: HeatMapSize) 
 
 
 def _find_pieces(test: str, part: TimedStep, read: ReadSamples | None) -> Iterator[Piece]:
-    """Yield the seconds of a slice. If the seconds are not read or were not stored, yield the whole slice."""
+    """Yield the one-second samples of a slice. If the samples are not read or were not stored, yield the whole
+    slice.
+    """
     seconds = () if read is None else read(test, part.step)
     for second in seconds:
         yield _build_piece(second, part.start_s + second.start_s)
@@ -223,7 +229,7 @@ def _find_pieces(test: str, part: TimedStep, read: ReadSamples | None) -> Iterat
 
 
 def _build_piece(ios: Sample | Measurement, start_s: float) -> Piece:
-    # A load that trims has no writes, and a heat map shows the directions of such a load only together. The trims can
+    # A load that trims has no writes, and a heat map does not separate the directions of such a load. The trims can
     # therefore be stored in place of the writes.
     write = ios.trim if ios.write.is_empty else ios.write
     return Piece(start_s=start_s, duration_s=ios.duration_s, read=ios.read, write=write)
@@ -234,19 +240,19 @@ def _judged_rounds(section: SectionResult) -> frozenset[int]:
     return frozenset() if verdict is None or not verdict.judged else frozenset(verdict.rounds)
 
 
-# Two loads follow each other directly if the gap between them is at most this time, in s. During a longer gap, the
+# Two loads follow each other directly if the gap between them does not exceed this time, in s. During a longer gap, the
 # device had no load.
 BACK_TO_BACK_S = COLD_START_LIMIT_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadsOfTest:
-    """Loads of a test, in the order in which they began."""
+    """The loads of a test, in the order in which they began."""
 
     loads: tuple[TimedStep, ...]
 
     def of_sections(self, names: Sequence[str]) -> LoadsOfTest:
-        """Return only the loads of these sections, without fills."""
+        """Return only the loads of these sections. Fills are omitted."""
         return LoadsOfTest(loads=tuple(load for load in self.loads if load.step.section in names and not load.is_fill))
 
     def fills(self) -> LoadsOfTest:
@@ -259,14 +265,14 @@ class LoadsOfTest:
         return _split(self.loads, lambda before, after: _name(before) != _name(after))
 
     def without_gaps(self, longest_s: float) -> Iterator[tuple[TimedStep, ...]]:
-        """Yield groups of loads that follow each other. A new group begins after each time longer than ``longest_s`` in
-        which nothing was measured.
+        """Yield groups of loads that follow each other. A pause of more than ``longest_s`` without a measurement begins
+        a new group.
         """
         return _split(self.loads, lambda before, after: after.start_s - before.end_s > longest_s)
 
     def changes(self) -> Iterator[tuple[tuple[TimedStep, ...], tuple[TimedStep, ...]]]:
-        """Yield the group of loads before, and the group of loads after, each change from one section to another. Only
-        changes without a gap are included.
+        """Yield two groups of loads for each change from one section to another: the group before the change and the
+        group after the change. Only changes without a gap are included.
         """
         for before, after in pairwise(self.stretches()):
             loads = before[-1].step.workload, after[0].step.workload
@@ -279,7 +285,7 @@ def _split(
     loads: Iterable[TimedStep], parts: Callable[[TimedStep, TimedStep], bool]
 ) -> Iterator[tuple[TimedStep, ...]]:
     """Yield the loads in order, in groups. A group ends between two neighbouring loads if ``parts`` returns True for
-    these loads.
+    these two loads.
     """
     stretch: list[TimedStep] = []
     for load in loads:
@@ -318,19 +324,21 @@ def loads_by_test(record: RunRecord, seconds: Mapping[str, Sequence[Seconds]]) -
 
 SHORTEST_S = 20.0
 FEWEST_COLUMNS = 8
-"""A load with fewer columns has no heat map, because the map would not show a course over time. A load that is shorter
-than ``SHORTEST_S`` has no heat map either.
+"""The smallest number of columns of a heat map. A load with fewer columns has no heat map, because the map would not
+show a change over time. A load that is shorter than ``SHORTEST_S`` also has no heat map.
 """
-# Possible numbers of seconds or slices in a column.
+# Possible numbers of seconds or slices in one column.
 _SIZES = (1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
-# Possible numbers of bands in a decade. tkperf uses the first number that does not result in too many bands. With
-# twelve bands in a decade, a band is 21 % wide.
+# Possible numbers of bands in a decade. tkperf uses the first number that does not result in too many bands. If a
+# decade has twelve bands, a band is 21 % wide.
 _BANDS_A_DECADE = (12, 10, 8, 6, 5, 4, 3, 2, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMapSize:
-    """The greatest numbers of columns and bands of a heat map. Gaps in the stream may add columns."""
+    """The greatest number of columns and the greatest number of bands of a heat map. Gaps in the stream can add
+    columns.
+    """
 
     columns: int
     bands: int
@@ -342,7 +350,7 @@ IN_TERMINAL = HeatMapSize(columns=60, bands=14)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyBands:
-    """Number of I/Os in each column of time and band of response time.
+    """The number of I/Os in each column (time) and each band (response time).
 
     If nothing was measured for longer than a column, no column covers this time.
 
@@ -362,7 +370,7 @@ class LatencyBands:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A second or a slice, with its start time within the stream."""
+    """A second or a slice, together with its start time within the stream."""
 
     start_s: float
     duration_s: float
@@ -383,9 +391,9 @@ class Piece:
 
 
 def count_bands(pieces: Sequence[Piece], direction: Direction, size: HeatMapSize) -> LatencyBands | None:
-    """Return the counts of a stream for a heat map.
+    """Return the number of I/Os of a stream in each cell of a heat map.
 
-    None: the stream is too short, or has no histograms, as in imported results.
+    None means that the stream is too short, or that it has no histograms, as in imported results.
     """
     ordered = sorted(pieces, key=lambda piece: piece.start_s)
     if not ordered or ordered[-1].end_s < SHORTEST_S:
@@ -419,8 +427,8 @@ def count_bands(pieces: Sequence[Piece], direction: Direction, size: HeatMapSize
 
 
 def group_pieces(ordered: Sequence[Piece], most: int) -> list[list[Piece]]:
-    """Return groups of neighbouring seconds or slices, at most about ``most`` groups. A group ends if nothing was
-    measured for longer than a column.
+    """Return groups of neighbouring seconds or slices. There are about ``most`` groups or fewer. A group ends if
+    nothing was measured for longer than the length of a column.
     """
     many = next((size for size in _SIZES if size * most >= len(ordered)), -(-len(ordered) // most))
     longest_gap_s = ordered[-1].end_s / most
@@ -433,8 +441,8 @@ def group_pieces(ordered: Sequence[Piece], most: int) -> list[list[Piece]]:
 
 
 def _find_ends(columns: Sequence[Sequence[Piece]], longest_gap_s: float) -> list[float]:
-    """Return the end of each column in s. The end is the start of the next column, unless nothing was measured between
-    the two columns for longer than ``longest_gap_s``.
+    """Return the end of each column in s. A column ends at the start of the next column. If nothing was measured
+    between the two columns for longer than ``longest_gap_s``, the column ends earlier.
     """
     ends_s = []
     for column, later in pairwise(columns):

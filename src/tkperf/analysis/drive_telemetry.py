@@ -1,4 +1,4 @@
-"""Telemetry of drives: numbers for each test, and series over a period for charts."""
+"""Telemetry of drives. The results are numbers for each test, and series over a period for charts."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from tkperf.model.throttling import (
     find_throttling,
 )
 
-# Limits for the writes that the drive's counter reports, divided by the writes that fio reports. Outside these limits,
-# the counter or the unit is wrong.
+# Limits for a ratio: the bytes written according to the drive's counter, divided by the bytes written according to fio.
+# If the ratio is outside these limits, the counter or its unit is wrong.
 _LEAST_RATIO, _MOST_RATIO = 0.5, 2.0
-# Smaller amounts are not compared, because a drive may count in large units.
+# Smaller amounts are not compared, because the counter of a drive may use a large unit.
 _LEAST_WRITTEN_BYTES = 100_000_000
-# A reading up to this time, in s, before or after a period is still used for the begin or end of the period.
+# Time in s. If a reading is up to this time before or after a period, the reading is still used for the begin or the
+# end of the period.
 _BEYOND_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Bytes written between two readings; None: not known."""
+    """Bytes written between two readings, or None if not known."""
 
     began_s: float
     ended_s: float
@@ -56,7 +57,7 @@ class DriveSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetrySeries:
-    """The series of all drives over a period of ``length_s``."""
+    """The series of all drives over a period with the length ``length_s``."""
 
     drives: tuple[DriveSeries, ...]
     length_s: float
@@ -69,7 +70,7 @@ def find_telemetry_series(
     ended_s: float,
     pauses: Sequence[tuple[float, float]] = (),
 ) -> TelemetrySeries | None:
-    """Return the series of all drives between two times of the run; None: there is nothing to draw.
+    """Return the series of all drives between two times of the run, or None if there is nothing to draw.
 
     Args:
         pauses: begin and end of each pause of the run, in s.
@@ -113,8 +114,8 @@ def _course_of(
 
 
 def parse_drives(device: Mapping[str, object]) -> dict[str, DriveFacts]:
-    """Return the telemetry facts of the drives by their names. ``device`` contains the facts about the device in the
-    run file.
+    """Return the telemetry facts of the drives. The keys are the names of the drives. ``device`` contains the facts
+    about the device in the run file.
     """
     return {
         drive: DriveFacts(
@@ -141,19 +142,20 @@ def _texts(value: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveTelemetry:
-    """Telemetry of one drive during a test; None: the drive does not report the value, or the value was not read.
+    """Telemetry of one drive during a test. A value of None means that the drive does not report the value, or that the
+    value was not read.
 
     Attributes:
         temperature_least_c, temperature_mean_c, temperature_most_c: temperatures in the test. The mean is weighted by
             time.
-        load_written_bytes: bytes that the steps of the test wrote, according to fio; None: not known, as for members of
-            a RAID set.
+        load_written_bytes: bytes that the steps of the test wrote, according to fio, or None if not known, as for
+            members of a RAID set.
         host_written_bytes, nand_written_bytes: amounts according to the counters of the drive.
         write_amplification: the ratio of these two amounts.
-        throttled_s: time between readings that report throttling.
+        throttled_s: sum of the times between readings that report throttling.
         media_errors, unsafe_shutdowns, warning_minutes, critical_minutes, thermal_1_count, thermal_2_count,
-            thermal_1_s, thermal_2_s, throttle_events: growth of these counters during the test.
-        percentage_used_growth: growth of ``percentage_used`` during the test, in percentage points.
+            thermal_1_s, thermal_2_s, throttle_events: increase of these counters during the test.
+        percentage_used_growth: increase of ``percentage_used`` during the test, in percentage points.
         percentage_used, spare_percent, power_on_hours, power_state: values at the end of the test.
     """
 
@@ -214,7 +216,9 @@ def find_telemetry(record: RunRecord) -> Iterator[tuple[DriveTelemetry, ...]]:
 
 
 def place_readings(record: RunRecord) -> Iterator[tuple[str | None, Reading]]:
-    """Yield each reading with the name of the test that was running at that time; None: no test was running."""
+    """Yield each reading together with the name of the test that was running at that time, or with None if no test was
+    running.
+    """
     for reading in record.telemetry:
         names = (
             test.name
@@ -295,8 +299,8 @@ def _mean(temperatures: Sequence[tuple[float, float]]) -> float | None:
 
 
 def _written_by_load(test: TestRecord, first: Reading, last: Reading) -> int:
-    """Return the bytes that the steps of a test wrote between two readings. Steps that were measured again later also
-    count.
+    """Return the bytes that the steps of a test wrote between two readings. Steps that were replaced by a later
+    measurement also count.
     """
     steps = (*test.steps, *(step for _, step in test.set_aside))
     return sum(
@@ -342,10 +346,9 @@ def warn_of_counters(record: RunRecord) -> Iterator[RunNote]:
 
 
 def _covers(test: TestRecord, edges: tuple[Reading, Reading], record: RunRecord) -> bool:
-    """Return whether the recorded steps contain everything that fio wrote between two readings.
+    """Return whether the recorded steps contain all bytes that fio wrote between two readings.
 
-    The count of fio's writes is incomplete if a step was interrupted, is still running, or began before the first
-    reading.
+    The recorded steps are incomplete if a step was interrupted, is still running, or began before the first reading.
     """
     first, last = edges
     return (
@@ -357,9 +360,7 @@ def _covers(test: TestRecord, edges: tuple[Reading, Reading], record: RunRecord)
 
 
 def count_media_errors(record: RunRecord) -> int:
-    """Return the number of times that the drives could not read or keep data during the run, according to the logs of
-    the drives.
-    """
+    """Return how often the drives failed to read or keep data during the run, according to the logs of the drives."""
     errors = 0
     for readings in by_drive(record.telemetry).values():
         full = [reading for reading in readings if reading.media_errors is not None]

@@ -1,5 +1,5 @@
-"""Estimates of runs and batches before the runs begin: the time, the bytes written, and whether tkperf would refuse the
-run.
+"""Estimates of runs and batches before they begin. An estimate contains the time and the bytes written, and states
+whether tkperf would refuse the run.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup, PartBudget
 from tkperf.model.workload import Workload
 from tkperf.procedures import Profile, Test
 
-# tkperf warns before a run that may use this share of a drive's rated life or more.
+# tkperf warns before a run if the run may consume at least this share of a drive's rated life.
 MUCH_OF_A_LIFE = 0.05
 PURGE = "purge"
 REFUSAL = "would-be-refused"
 """Code of the warning that tkperf would refuse a run."""
-# Warnings with this code are facts about the device and the profile.
+# Warnings with this code only state facts about the device and the profile.
 _PREPARATION = "preparation"
 
 
@@ -34,7 +34,8 @@ class RateSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Rates in bytes per second: of large sequential writes, and of each workload that was measured before.
+    """Rates in bytes per second. The record contains the rate of large sequential writes, and the rate of each workload
+    that was measured before.
 
     ``note`` describes the source of the rates. If the rates are assumed, ``note`` also contains the reason why no
     better source exists.
@@ -52,13 +53,13 @@ class Rates:
         return self.measured.get(replace(workload, region=None), self.bytes_per_s)
 
     def knows(self, workload: Workload) -> bool:
-        """Return whether the workload was measured."""
+        """Return whether the rate of the workload was measured before."""
         return replace(workload, region=None) in self.measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Consecutive phases of one kind in a section.
+    """Consecutive phases of the same kind in a section.
 
     Attributes:
         what: description of the phases, such as ``fill 2 × 240.1 GB``.
@@ -81,7 +82,7 @@ def sum_times_s(stages: Sequence[Stage]) -> tuple[float, float]:
 
 
 def sum_bytes(stages: Sequence[Stage]) -> tuple[float, float]:
-    """Return the least and the greatest number of bytes that all stages together write."""
+    """Return the smallest and the greatest number of bytes that all stages together can write."""
     return sum(one.least_bytes for one in stages), sum(one.most_bytes for one in stages)
 
 
@@ -107,7 +108,7 @@ class Repeated:
 
 
 def fold(stages: Sequence[Stage]) -> Iterator[Repeated]:
-    """Yield the stages in order. Equal stages, or equal sequences of stages, that follow each other become one
+    """Yield the stages in order. If equal stages or equal sequences of stages follow each other, they become one
     entry.
     """
     at = 0
@@ -123,14 +124,14 @@ def fold(stages: Sequence[Stage]) -> Iterator[Repeated]:
 
 
 def _count_alike(stages: Sequence[Stage], at: int, size: int) -> int:
-    """Return how often the ``size`` stages that begin at the index ``at`` follow each other."""
+    """Return how often the sequence of ``size`` stages that begins at the index ``at`` is repeated without a gap."""
     end = at + size
     while end < len(stages) and _key(stages[end]) == _key(stages[end - size]):
         end += 1
     return (end - at) // size
 
 
-# The shortest time is not compared: stages are equal even if only the first repetitions are certain to run.
+# The shortest times are not compared. Stages are equal even if only the first repetitions are certain to run.
 _key = attrgetter("test", "section", "longest_s", "most_bytes")
 
 
@@ -152,15 +153,16 @@ class RunEstimate:
         target: the DEVICE argument.
         device: facts of the device.
         profile: the profile of the run.
-        uses_demand: whether any test uses the demand of the profile. Other tests have demands of their own.
-        active_range_bytes: length of the active range; for a RAID set that does not exist yet, the least possible
-            length.
+        uses_demand: whether any test uses the demand of the profile. The other tests define their own demands.
+        active_range_bytes: length of the active range. For a RAID set that does not exist yet, the smallest possible
+            length is used.
         choices, alterations: changes that the options make to the profile.
         purges_first: whether a purge precedes each test.
-        conditions: further facts, each with its label: purge method, segments, members, host.
+        conditions: additional facts about the purge method, the segments, the members and the host, each with its
+            label.
         asks: whether the user must confirm the loss of data before anything is written.
-        rated_bytes: bytes that may be written to the drive, or to all drives of a set together; None: no rating was
-            given.
+        rated_bytes: rated number of bytes that can be written to the drive, or to all drives of a set together. None
+            means that no rating was given.
         rated_as: the rating in words.
         simulated: whether the drive is simulated. The estimated time is then simulated time, for which the user does
             not wait.
@@ -195,8 +197,8 @@ class RunEstimate:
 
     @property
     def least_bytes(self) -> float:
-        """The least number of bytes that the run writes. If no earlier run gives the rates, this is the exact number of
-        bytes of the fills.
+        """The smallest number of bytes that the run writes. If no earlier run provides the rates, this number is
+        exactly the number of bytes of the fills.
         """
         return sum_bytes(self.stages)[0]
 
@@ -210,19 +212,21 @@ class RunEstimate:
 
     @property
     def shares(self) -> tuple[float, float] | None:
-        """The least and the greatest share of the rated bytes that the run writes; None: no rating was given."""
+        """The smallest and the greatest share of the rated bytes that the run writes, or None if no rating was
+        given.
+        """
         if self.rated_bytes is None:
             return None
         return self.least_bytes / self.rated_bytes, self.most_bytes / self.rated_bytes
 
     @property
     def costs_much(self) -> bool:
-        """Return whether the run may use a twentieth of the rated life of the drive or more."""
+        """Return whether the run may consume a twentieth or more of the rated life of the drive."""
         return self.shares is not None and self.shares[1] >= MUCH_OF_A_LIFE
 
     @property
     def has_slow_link(self) -> bool:
-        """Return whether the link of the device is slower than the device supports."""
+        """Return whether the link of the device is slower than the link that the device supports."""
         return bool(self.device.get("link_downgraded"))
 
     @property
@@ -232,17 +236,17 @@ class RunEstimate:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Warnings about conditions that would make the result doubtful or let the run fail."""
+        """Warnings about conditions that would make the result doubtful or would cause the run to fail."""
         return tuple(one.text for one in self.warnings if one.code not in (REFUSAL, _PREPARATION))
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Facts about the device and the profile that are not cautions."""
+        """Facts about the device and the profile that are not warnings."""
         return tuple(one.text for one in self.warnings if one.code == _PREPARATION)
 
 
 def judge_plan(estimate: RunEstimate) -> Judgement[NamedReason]:
-    """Return the verdict on a planned run: whether the run could begin, and with which cautions."""
+    """Return the verdict on a planned run. The verdict states whether the run could begin, and with which cautions."""
     found = {
         PlanCode.REFUSED: estimate.refusals,
         PlanCode.COSTS_MUCH: estimate.costs_much,
@@ -255,15 +259,15 @@ def judge_plan(estimate: RunEstimate) -> Judgement[NamedReason]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveEstimate:
-    """A drive of a batch and the estimate of its run.
+    """A drive of a batch together with the estimate of its run.
 
     Attributes:
         number: the number of the drive in the batch, from 1.
         name: the name of the run.
         given: the name of the drive as the user wrote it.
-        path: the path of the drive; None: no drive has this name.
-        fault: the reason why the drive could not be examined further; empty: no fault was found so far.
-        estimate: the estimate of the run; None: the drive has a fault.
+        path: the path of the drive, or None if no drive has this name.
+        fault: the reason why the drive could not be examined further; empty if no fault was found so far.
+        estimate: the estimate of the run, or None if the drive has a fault.
         host: findings about the host and about the drive in this host.
     """
 
@@ -289,11 +293,12 @@ class BatchEstimate:
     """All facts and estimates that are known about a batch before the batch begins.
 
     Attributes:
-        groups: the names of the drives without a fault, in the groups in which the drives would be measured.
-        cpus: the CPUs of each group; None: the drives of the group share all CPUs.
+        groups: the names of the drives without a fault, divided into the groups that would be measured one after the
+            other.
+        cpus: the CPUs of each group, or None if the drives of the group share all CPUs.
         bounds_s: shortest and longest time of all groups, which run one after the other.
-        refused: the reason why tkperf would refuse the whole batch; empty: tkperf would not refuse the batch.
-        settings: descriptions of how the batch would run, each with a label.
+        refused: the reason why tkperf would refuse the whole batch; empty if tkperf would not refuse the batch.
+        settings: the settings with which the batch would run, in words, each with a label.
     """
 
     name: str
@@ -315,13 +320,15 @@ class BatchEstimate:
 
     @property
     def written_bytes(self) -> tuple[float, float]:
-        """The least and the greatest number of bytes that would be written to all drives together."""
+        """The smallest and the greatest number of bytes that would be written to all drives together."""
         estimates = self.estimates
         return sum(one.least_bytes for one in estimates), sum(one.most_bytes for one in estimates)
 
     @property
     def shares(self) -> tuple[float, float] | None:
-        """The least and the greatest share of a drive's rated bytes, over all drives; None: no rating was given."""
+        """The smallest and the greatest share of the rated bytes that would be written to any of the drives. None means
+        that no rating was given.
+        """
         shares = [one.shares for one in self.estimates if one.shares is not None]
         if not shares:
             return None
@@ -329,7 +336,7 @@ class BatchEstimate:
 
     @property
     def lost(self) -> int:
-        """The number of drives with data that would be lost."""
+        """The number of drives that contain data that would be lost."""
         return sum(one.asks for one in self.estimates)
 
     @property
@@ -340,7 +347,7 @@ class BatchEstimate:
 
     @property
     def over_budget(self) -> tuple[PartBudget, ...]:
-        """The parts that the drives of a group may overload. Each part is listed once."""
+        """The shared parts of the host that the drives of a group may overload. Each part is listed once."""
         found = {
             budget.part.key: budget
             for group in self.groups
@@ -351,8 +358,8 @@ class BatchEstimate:
 
 
 def judge_batch_plan(estimate: BatchEstimate) -> Judgement[NamedReason]:
-    """Return the verdict on a planned batch: whether the batch could begin, and with which cautions. Each reason
-    contains the names of the drives or parts.
+    """Return the verdict on a planned batch. The verdict states whether the batch could begin, and with which cautions.
+    Each reason contains the names of the drives or parts.
     """
     names: dict[VerdictCode, list[str]] = {}
     for drive in estimate.drives:

@@ -1,5 +1,5 @@
-"""The state of the host in the results: the findings of the audit of the host, the settings, and the use of the host
-during a step.
+"""The state of the host in the results. It consists of the findings of the host audit, the settings, and the use of the
+host during each step.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from operator import attrgetter
 
 from tkperf.model.host_use import HostUse
 
-# Levels of a finding. The first two levels make the result doubtful. The third level means that the finding is not
-# known.
+# Levels of a finding. The first two levels make the result doubtful. The third level means that tkperf could not find
+# out the state.
 DISTURBS, ADVICE, UNKNOWN = "would disturb", "advice", "not known"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostCondition:
-    """A finding of the audit, from the run file or from a diagnosis of the host. ``remedy`` is a command or advice;
-    empty: no remedy is known.
+    """A finding of the audit, from the run file or from a diagnosis of the host. ``remedy`` is a command or advice. It
+    is empty if no remedy is known.
     """
 
     title: str
@@ -31,8 +31,8 @@ class HostCondition:
 
     @property
     def text(self) -> str:
-        """Return the finding as text. If the condition disturbs or may disturb the measurement, the text also states
-        this.
+        """Return the finding as text. If the finding disturbs or may disturb the measurement, the text states this
+        too.
         """
         if self.level in (DISTURBS, ADVICE):
             return f"{self.found} ({'may disturb' if self.level == ADVICE else self.level})"
@@ -77,8 +77,8 @@ def _finding(row: dict[str, object], *, named: bool) -> HostCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFact:
-    """A number about the host: the key in exports, which contains the unit, the title for people, and the function that
-    computes the number.
+    """A number about the host. It consists of the key in exports, which contains the unit, the title for people, and
+    the function that computes the number.
 
     The function returns None if the number is not known.
     """
@@ -95,7 +95,9 @@ def _pressure(kind: str) -> Callable[[HostUse], float | None]:
 
 
 def _fact(key: str, title: str, digits: int = 1, value_type: type = float) -> HostFact:
-    """Return the fact for an attribute of ``HostUse``. The key of the fact is the name of the attribute."""
+    """Return the number that an attribute of ``HostUse`` contains. The key of the number is the name of the
+    attribute.
+    """
     return HostFact(key=key, title=title, value=attrgetter(key), digits=digits, value_type=value_type)
 
 

@@ -1,7 +1,7 @@
-"""Results of loads that run together: the main quantity of each stream, the grid of offered reads and writes with its
-limit, and the effect of neighbours on a reader.
+"""Results of loads that run at the same time. The results are the main quantity of each stream, the grid of offered
+reads and writes with its limit, and the effect of neighbours on a reader.
 
-A cell of the grid counts only if the drive completed all offered I/Os. In overload, the queue depth limits the latency,
+A cell of the grid counts only if the drive completed the offered I/Os. In overload, the queue depth limits the latency,
 so an overloaded cell would look too good.
 """
 
@@ -29,12 +29,14 @@ _LEAST_LARGE_BYTES = 64 * KIB
 
 
 def find_rate(workload: Workload) -> Quantity:
-    """Return the quantity in which the rate of a load is usually given: throughput for large blocks, otherwise IOPS."""
+    """Return the quantity in which the rate of a load is usually given. The quantity is throughput for large blocks,
+    and IOPS for all other blocks.
+    """
     return THROUGHPUT if workload.mean_block_bytes >= _LEAST_LARGE_BYTES and not workload.flushes else IOPS
 
 
 def is_latency_sought(workload: Workload) -> bool:
-    """Return whether the latency is the main result of a load, because the rate of the load is given in advance."""
+    """Return whether the latency is the main result of a load, because the load determines its rate in advance."""
     return workload.offered_iops is not None or workload.flushes
 
 
@@ -47,7 +49,7 @@ READ_P99 = percentile(99)
 
 
 class CellState(StrEnum):
-    """States of a cell: within the limit, or the reason why the cell is not within the limit."""
+    """States of a cell: within the limit, or the reason why the cell does not count as within the limit."""
 
     WITHIN = "within the limit"
     TOO_SLOW = "the reads take longer"
@@ -59,13 +61,11 @@ class CellState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterferenceCell:
-    """One cell of the grid. ``reads`` is None if no reads were offered, and ``writes`` is None if no writes were
-    offered.
+    """One cell of the grid. ``reads`` is None if no reads were offered. ``writes`` is None if no writes were offered.
 
     Attributes:
         workload: the load of the cell, which identifies the cell in other outputs.
-        state: the state of the cell. For a cell without reads, WITHIN means that the drive completed all offered
-            writes.
+        state: the state of the cell. If a cell has no reads, WITHIN means that the drive completed the offered writes.
     """
 
     workload: Workload
@@ -75,21 +75,24 @@ class InterferenceCell:
 
     @property
     def reached(self) -> bool:
-        """Return whether the drive completed the required share of both the offered reads and the offered writes."""
+        """Return whether the drive completed the required share of the offered reads, and also the required share of
+        the offered writes.
+        """
         return self.state not in (CellState.READS_SHORT, CellState.WRITES_SHORT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitPoint:
-    """The highest offered rate of reads within the latency limit, next to one rate of writes.
+    """The highest offered rate of reads within the latency limit while the drive also writes at a given rate.
 
     Attributes:
-        write_iops, write_bytes_per_s: offered rate of writes; 0: no writes.
-        read_iops: the highest offered rate of reads for which this rate and all lower rates are within the limit; None:
-            not even the lowest rate is within the limit.
-        next_read_iops: the next higher offered rate of reads, which is not within the limit; None: no higher rate was
-            offered.
-        why_not: the reason why the next higher rate of reads is not within the limit; None: no higher rate was offered.
+        write_iops, write_bytes_per_s: offered rate of writes. The value 0 means that no writes were offered.
+        read_iops: the highest offered rate of reads for which this rate and all lower rates are within the limit. None
+            means that even the lowest rate is not within the limit.
+        next_read_iops: the next higher offered rate of reads, which is not within the limit. None means that no higher
+            rate was offered.
+        why_not: the reason why the next higher rate of reads is not within the limit. None means that no higher rate
+            was offered.
     """
 
     write_iops: float
@@ -101,8 +104,8 @@ class LimitPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadBounds:
-    """Bounds, in IOPS, of the highest rate of reads within the limit next to a rate of writes; None: there is no bound
-    on this side.
+    """Bounds, in IOPS, of the highest rate of reads within the limit while the drive also writes at a given rate. None
+    means that there is no bound on this side.
     """
 
     at_least: float | None
@@ -115,8 +118,8 @@ class InterferenceGrid:
     writes, were offered.
 
     Attributes:
-        write_block_bytes: mean size of a write, with which IOPS are converted to bytes per second.
-        cells: the cells by the offered IOPS of reads and of writes.
+        write_block_bytes: mean size of a write. This size is used to convert IOPS to bytes per second.
+        cells: the cells. The key is the pair of offered IOPS: first the reads, then the writes.
     """
 
     rules: GridRules
@@ -136,12 +139,12 @@ class InterferenceGrid:
 
     @property
     def limit(self) -> tuple[LimitPoint, ...]:
-        """Return the limit next to each rate of writes. If a cell was not measured, the result is empty."""
+        """Return the highest rate of reads for each rate of writes. If a cell was not measured, the result is empty."""
         return tuple(self._point(write_iops) for write_iops in self.write_rates) if self.is_complete else ()
 
     @property
     def conditions(self) -> tuple[object, ...]:
-        """Return the conditions that must be equal in two grids to compare the grids."""
+        """Return the conditions that must be equal in two grids before the grids are compared."""
         loads = [cell.reads.workload for cell in self.cells.values() if cell.reads is not None]
         reads = loads[0] if loads else None
         of_reads = None if reads is None else (reads.block_size_bytes, reads.block_mix, reads.arrival, reads.zones)
@@ -165,20 +168,20 @@ class InterferenceGrid:
 
     @property
     def at_middle_writes(self) -> LimitPoint | None:
-        """Return the limit next to the middle rate of writes, or next to the lower of two middle rates; None: not
-        known.
+        """Return the limit for the middle rate of writes. If there are two middle rates, the lower of these rates is
+        used. None means that the limit is not known.
         """
         limit = self.limit
         return limit[(len(limit) - 1) // 2] if limit else None
 
     def reads_next_to(self, write_bytes_per_s: float) -> ReadBounds | None:
-        """Return bounds of the highest rate of reads within the limit, next to any rate of writes within the range of
-        the grid.
+        """Return bounds of the highest rate of reads within the limit, for any rate of writes within the range of the
+        grid.
 
-        More writes never allow more reads. The results at higher rates of writes therefore give the lower bound, and
-        the results at lower rates give the upper bound. The upper bound is at most the rate of reads alone. None: the
-        rate of writes is beyond the grid, a cell was not measured, or the bounds contradict each other because a single
-        cell was slow.
+        More writes never allow more reads. The results at higher rates of writes therefore provide the lower bound, and
+        the results at lower rates provide the upper bound. The upper bound is never greater than the rate of reads
+        without writes. None means that the rate of writes is beyond the grid, that a cell was not measured, or that the
+        bounds contradict each other because a single cell was slow.
         """
         above = [point for point in self.limit if point.write_bytes_per_s >= write_bytes_per_s]
         below = [point for point in self.limit if point.write_bytes_per_s <= write_bytes_per_s]
@@ -202,7 +205,7 @@ class InterferenceGrid:
 
 
 def build_grid(section: SectionResult) -> InterferenceGrid | None:
-    """Return the grid of offered reads and writes; None: the section has no grid."""
+    """Return the grid of offered reads and writes, or None if the section has no grid."""
     rules = section.grid_rules
     if rules is None:
         return None
@@ -285,8 +288,8 @@ def find_grid_rules(table: ProfileTable | None) -> GridRules | None:
 
 
 def keeps_rate(cell: CellResult, kept_up_percent: float) -> bool:
-    """Return whether a load did at least this percentage of the offered I/Os. The function allows for random arrivals,
-    with which fewer I/Os may be due.
+    """Return whether a load completed this percentage of the offered I/Os or more. The function tolerates random
+    arrivals, with which the number of I/Os that are due may be smaller.
     """
     share = share_of_rate(cell)
     ios = cell.value(IOS)
@@ -294,15 +297,15 @@ def keeps_rate(cell: CellResult, kept_up_percent: float) -> bool:
 
 
 def share_of_rate(cell: CellResult) -> float | None:
-    """Return the rate that a load reached, as a share of the offered rate; None: the load did no I/O, or has no offered
-    rate.
+    """Return the rate of a load as a share of its offered rate. None means that the load did no I/O, or that it has no
+    offered rate.
     """
     offered_iops, iops = cell.workload.offered_iops, cell.value(IOPS)
     return iops / offered_iops if offered_iops and iops else None
 
 
 def find_reads_within_limit(section: SectionResult) -> Iterator[Characteristic]:
-    """Yield the highest rate of reads within the limit next to the middle rate of writes. If the grid is not complete,
+    """Yield the highest rate of reads within the limit at the middle rate of writes. If the grid is not complete,
     nothing is yielded.
     """
     grid = build_grid(section)
@@ -327,14 +330,14 @@ def find_reads_within_limit(section: SectionResult) -> Iterator[Characteristic]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighbourEffect:
-    """A latency of the reader next to a neighbour, and the same latency of the reader alone in the same rounds.
+    """A latency of the reader while a neighbour runs, and the same latency of the reader alone in the same rounds.
 
     Attributes:
-        factor: the latency next to the neighbour divided by the latency alone; None: one of these latencies was not
-            measured.
-        kept_share: the reached share of the offered rate of the reader, if the reader did not keep the offered rate
-            next to the neighbour. In this case the queue depth limits the latency, and the factor is only a lower
-            bound. None: the reader kept the offered rate.
+        factor: the latency while the neighbour runs, divided by the latency alone. None means that one of these
+            latencies was not measured.
+        kept_share: the rate of the reader while the neighbour runs, as a share of its offered rate. The value exists
+            only if the reader did not reach the offered rate. In this case the queue depth limits the latency, and the
+            factor is only a lower bound. None means that the reader reached the offered rate.
     """
 
     name: str
@@ -350,7 +353,8 @@ class NeighbourEffect:
 def find_neighbours(sections: Sequence[SectionResult], quantity: Quantity = READ_P99) -> tuple[NeighbourEffect, ...]:
     """Return the effect of each neighbour on a latency of the reader, in the order of measurement.
 
-    The sections of a test of neighbours contain the reader alone, and combinations of the reader with one other load.
+    A test of neighbours has sections in which the reader runs alone, and combinations in which the reader runs together
+    with one other load.
     """
     effects = []
     for section in sections:
@@ -410,10 +414,10 @@ def find_factors(section: SectionResult) -> Iterator[Characteristic]:
 
 
 def find_drift_percent(grid: SectionResult, again: SectionResult) -> float | None:
-    """Return the change of the mean read latency of the first cell, in %, from the first measurement to the repetition
-    at the end of the test.
+    """Return the change of the mean read latency of the first cell, in %. The change is that from the first measurement
+    to the repetition at the end of the test.
 
-    None: the cell was not measured twice.
+    None means that the cell was not measured twice.
     """
     for cell in again.cells:
         if cell.workload.stream != READER:

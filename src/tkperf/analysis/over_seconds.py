@@ -1,4 +1,6 @@
-"""Add results that are computed from the seconds to the results of a run: findings over time, and uncertainties."""
+"""Add results that are computed from the one-second samples to the results of a run. These results are findings over
+time, and uncertainties.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,10 @@ from tkperf.model.record import LeftOut, RunRecord, StepKind, StepRecord, TestRe
 from tkperf.model.workload import Arrival, Workload
 
 CLOCK_S = 0.001
-"""Resolution of the end of a second, in s. fio reports times in ms, so shorter waits cannot be detected."""
+"""Resolution of the end of a sample, in s. fio reports times in ms, so tkperf cannot detect shorter waits."""
 LEAST_SECONDS_OF_LEVEL = 4
-"""The smallest number of seconds for a median backlog. A level with fewer seconds is judged only at the end, because
-the second half of such a level is too short.
+"""The smallest number of one-second samples for a median backlog. If a level has fewer samples, only the end of the
+level is judged, because its second half is too short.
 """
 
 
@@ -35,7 +37,8 @@ def with_waits(section: SectionResult, steps: Sequence[StepRecord], seconds: Sec
 
     Args:
         steps: steps of the section.
-        seconds: the seconds of each step, by the place of the step. Steps without stored seconds are missing.
+        seconds: the one-second samples of each step. The key is the place of the step. Steps without stored samples are
+            missing.
     """
     of_cells = find_window_steps(steps, section.window)
     whole = is_whole_stream(steps, section.window)
@@ -43,7 +46,7 @@ def with_waits(section: SectionResult, steps: Sequence[StepRecord], seconds: Sec
     def with_wait(cell: CellResult) -> CellResult:
         of_cell = of_cells.get(cell.workload, [])
         latency_us = cell.value(LATENCY_MEAN)
-        # In a stream, I/Os may already wait when a slice begins, so the wait in a single slice is not known.
+        # In a stream, I/Os may already be waiting when a slice begins, so the wait within a single slice is not known.
         begin_idle = whole or all(step.kind is not StepKind.CONTINUOUS for step in of_cell)
         if cell.workload.offered_iops is None or latency_us is None or not begin_idle:
             return cell
@@ -67,10 +70,10 @@ def with_waits(section: SectionResult, steps: Sequence[StepRecord], seconds: Sec
 
 
 def find_median_backlog_ios(workload: Workload, seconds: Seconds) -> float | None:
-    """Return the median backlog over the second half of the seconds: the number of I/Os that were due but not complete
-    at the end of each second.
+    """Return the median backlog over the second half of the samples. The backlog is the number of I/Os that were due
+    but not complete at the end of each second.
 
-    None: there are fewer than four seconds, or no offered rate.
+    None means that there are fewer than four samples, or that there is no offered rate.
     """
     if workload.offered_iops is None or len(seconds) < LEAST_SECONDS_OF_LEVEL:
         return None
@@ -83,9 +86,10 @@ def find_backlog_noise_ios(workload: Workload, seconds: Seconds) -> float | None
     """Return the standard deviation that noise causes in the backlog, which is the number of I/Os that are due but not
     complete at the end.
 
-    The noise is computed from the differences between neighbouring seconds, because a rate that rises and falls slowly
-    leaves a real backlog at the end of each fall. If the device keeps up with the offered rate, nearly every second has
-    the same number of I/Os, and the noise is small. None: there are fewer than four seconds, or no offered rate.
+    The noise is computed from the differences between neighbouring seconds. The computation must not include slow
+    changes: a rate that rises and falls slowly leaves a real backlog at the end of each fall. If the device keeps up
+    with the offered rate, nearly every second has the same number of I/Os, and the noise is small. None means that
+    there are fewer than four samples, or that there is no offered rate.
     """
     if workload.offered_iops is None or len(seconds) < LEAST_SECONDS_OF_LEVEL:
         return None
@@ -94,15 +98,16 @@ def find_backlog_noise_ios(workload: Workload, seconds: Seconds) -> float | None
 
 
 def mean_wait_s(workload: Workload, seconds: Seconds) -> float | None:
-    """Return the mean time, in s, for which an I/O waited for submission, over all submitted I/Os; None: not known.
+    """Return the mean time, in s, for which an I/O waited for its submission. The mean is that over all submitted I/Os.
+    None means that this time is not known.
 
     fio counts latency from the submission of an I/O. While all places of the queue are occupied, an I/O that is due
     waits for a place. The number of waiting I/Os is the number of due I/Os minus the number of finished I/Os and the
-    number of places. The integral of this number over time is the sum of the waits (Little's law). The mean is this
-    sum, without the part of the I/Os that still wait at the end, divided by the number of submitted I/Os. The result is
-    exact if I/Os are submitted in the order in which they are due. For random arrivals and for a mix of block sizes,
-    the result is None, because the due times are not known. With such loads, half a percent fewer I/Os than offered
-    would look like a wait of 0.1 s after a minute.
+    number of places. The integral of this number over time is the sum of the waits (Little's law). The part of this sum
+    that belongs to I/Os that still wait at the end is subtracted. The mean is the rest, divided by the number of
+    submitted I/Os. The result is exact if I/Os are submitted in the order in which they are due. For random arrivals
+    and for a mix of block sizes, the result is None, because the due times are not known. If such a load submitted half
+    a percent fewer I/Os than were offered, this would look like a wait of 0.1 s after a minute.
     """
     offered_iops = workload.offered_iops
     if offered_iops is None or workload.arrival is Arrival.POISSON or workload.block_mix:
@@ -125,8 +130,8 @@ def _join(pieces: Sequence[Seconds]) -> Seconds:
     return join(pieces, [0.0] * len(pieces))
 
 
-# If slices are shorter than this time, the seconds show no more than the slices. A step with fewer seconds than the
-# second limit is too short for a search.
+# Time in s. If slices are shorter than this time, one-second samples show no more than the slices. A step with fewer
+# samples than the second limit is too short for a search.
 SHORTEST_SLICE_S = 2.0
 LEAST_SECONDS = 120
 
@@ -143,20 +148,20 @@ class Opened(Protocol):
 
 
 def analyse_opened(opened: Opened, record: RunRecord) -> RunResult:
-    """Return the results of a run, including the findings from the seconds in the run file. If seconds cannot be read,
-    the results contain a warning.
+    """Return the results of a run, including the findings from the one-second samples in the run file. If samples
+    cannot be read, the results contain a warning.
     """
     result = with_seconds(analyse(record), record, opened.seconds)
     return replace(result, left_out=tuple(opened.left_out))
 
 
 def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
-    """Return the result with the uncertainties of all figures, and with the findings in the seconds of uninterrupted
-    workloads.
+    """Return the result with the uncertainties of all figures, and with the findings in the one-second samples of
+    uninterrupted workloads.
 
     Args:
-        result: the analysis of ``record``.
-        read: the function that returns the seconds of each step of a test, in the order of the steps.
+        result: the results computed from ``record``.
+        read: the function that returns the one-second samples of each step of a test, in the order of the steps.
     """
     tests = {test.name: test for test in record.tests}
     found = tuple(
@@ -175,7 +180,7 @@ def _sections(sections: Sequence[SectionResult], test: TestRecord, read: Read) -
     asked = any(
         _unbroken_steps(steps[section.name]) or needs_seconds(section, steps[section.name]) for section in sections
     )
-    kept = read(test) if asked else ()  # this read takes most of the time
+    kept = read(test) if asked else ()  # This read takes most of the time.
     by_step = {step.place: seconds for step, seconds in zip(test.steps, kept, strict=False)}
     return tuple(_section(section, steps[section.name], by_step) for section in sections)
 
@@ -193,8 +198,8 @@ def _section(section: SectionResult, steps: Sequence[StepRecord], by_step: Secon
 
 
 def _unbroken_steps(of_section: Sequence[StepRecord]) -> tuple[StepRecord, ...]:
-    """Return the steps of a section with a single workload, if the steps follow each other directly and are long enough
-    for a search. Otherwise, the result is empty.
+    """Return the steps of a section with a single workload. The result is empty if the steps do not follow each other
+    directly, or if they are too short for a search.
     """
     steps = tuple(step for step in of_section if step.is_in_results)
     durations_s = [step.measurement.duration_s for step in steps]
@@ -206,7 +211,7 @@ def _unbroken_steps(of_section: Sequence[StepRecord]) -> tuple[StepRecord, ...]:
 
 
 def _find(section: SectionResult, steps: Sequence[StepRecord], by_step: SecondsOfSteps) -> Iterator[Timeline]:
-    """Yield what the values of every second show (levels, drops, spikes) for a load, for each of its streams, and for
+    """Yield the findings (levels, drops, spikes) in the one-second samples of a load, of each of its streams, and of
     its flushes.
     """
     for part in steps[0].parts:

@@ -1,7 +1,7 @@
 """Verdicts before a run: whether a device can be tested, whether this host can measure, and which settings of the host
 must still be changed.
 
-The argument of each function is the document that ``--json`` prints.
+Each function takes the document that ``--json`` prints as its argument.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tkperf.analysis.verdict import Judgement, NamedReason, VerdictCode, Verdict
 Data = Mapping[str, Any]
 """A document that ``--json`` prints, or a part of such a document."""
 
-# The kind of a simulated target.
+# The kind of target that is simulated.
 SIMULATED_DRIVE = "simulated drive"
 
 
@@ -49,15 +49,15 @@ class TuneCode(VerdictCode):
 
 
 class RestoreCode(VerdictCode):
-    """Reasons for the verdict on settings that should have been restored."""
+    """Reasons for the verdict on settings that tkperf should have restored."""
 
     NOT_PUT_BACK = "not-put-back", VerdictState.NOT_PUT_BACK
     LEFT = "left-unchanged", VerdictState.PUT_BACK_IN_PART
 
 
 def judge_device(found: Data) -> Judgement[NamedReason]:
-    """Return the verdict on whether a device can be tested. If tkperf would refuse the device, no other reason is
-    judged.
+    """Return the verdict on whether a device can be tested. If tkperf would refuse the device, the function examines no
+    other reason.
     """
     facts = found["facts"]
     simulated = facts["kind"] == SIMULATED_DRIVE
@@ -74,11 +74,13 @@ def judge_device(found: Data) -> Judgement[NamedReason]:
 
 
 def judge_host(found: Data) -> Judgement[NamedReason]:
-    """Return the verdict on whether this host can measure. If the host cannot measure, no other reason is judged."""
+    """Return the verdict on whether this host can measure. If the host cannot measure, the function examines no other
+    reason.
+    """
     missing = tuple(found["missing"])
     reasons = []
     if not found["could_measure"]:
-        # If fio cannot be used, a text with the reason replaces the version.
+        # If fio cannot be used, the entry for the version contains a text with the reason.
         unusable = " " in found["fio"]
         code = HostCode.NO_FIO if unusable else HostCode.NEEDED
         reasons.append(NamedReason(code=code, names=(found["fio"],) if unusable else missing))
@@ -91,8 +93,8 @@ def judge_host(found: Data) -> Judgement[NamedReason]:
 
 
 def judge_tuning(found: Data, *, applied: bool) -> Judgement[NamedReason]:
-    """Return the verdict on the settings for a run, with the settings that must still be changed. ``applied`` means
-    that tkperf changed the settings.
+    """Return the verdict on the settings for a run. The verdict names the settings that must still be changed.
+    ``applied`` means that tkperf changed the settings.
     """
     changes = () if applied else tuple(row["path"] for row in find_changes(found))
     reasons = [NamedReason(code=TuneCode.WOULD_CHANGE, names=changes)] if changes else []
@@ -108,7 +110,7 @@ def judge_restored(found: Data) -> Judgement[NamedReason]:
 
 
 def find_settings(found: Data) -> list[Data]:
-    """Return all settings that tkperf needs for a run, including settings that the host already has."""
+    """Return all settings that tkperf needs for a run, including settings that already have the required value."""
     return [row for row in found["settings"] if row["wanted"] is not None]
 
 
@@ -122,7 +124,7 @@ def is_changed(row: Data) -> bool:
 
 
 def find_not_tuned(found: Data) -> list[HostCondition]:
-    """Return the findings that disturb or may disturb a run and that tkperf cannot change."""
+    """Return the findings that disturb or may disturb a run and that tkperf cannot correct."""
     own = {row["subject"] for row in find_settings(found)}
     return [
         one

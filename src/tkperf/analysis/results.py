@@ -1,7 +1,7 @@
 """Results of a run as plain data. All tables, charts and exports take their numbers only from these results.
 
-A cell contains the results of one workload over the rounds of a window, according to the rules in ``quantity.py``. A
-stream without a window is a single measurement. None means "not measured".
+A cell contains the results of one workload, computed from the rounds of a window according to the rules in
+``quantity.py``. A stream without a window is a single measurement. None means "not measured".
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ END_LOST = "how it ended cannot be read"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellUncertainty:
-    """Uncertainties of the figures of a cell, by the keys of the quantities. Only a mix has ``read`` and ``write``."""
+    """Uncertainties of the figures of a cell. The keys are those of the quantities. Only a mix has ``read`` and
+    ``write``.
+    """
 
     all: Uncertainties
     read: Uncertainties | None = None
@@ -51,15 +53,16 @@ class CellUncertainty:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:
-    """Results of one workload of a section, which are shown as a cell of a table.
+    """The results of one workload of a section. A table shows these results as a cell.
 
     Attributes:
-        all: the values of all quantities by the keys of the quantities; None: not measured.
-        read, write: the same values for one direction; None: the workload has no I/O in this direction.
+        all: the values of all quantities. The keys are those of the quantities. A value of None means that the quantity
+            was not measured.
+        read, write: the same values for one direction, or None if the workload has no I/O in this direction.
         rounds: number of rounds from which the values are computed.
-        host_limited: whether the CPUs of the host limited the values; None: not observed, as in an imported run.
-        disturbances: the kinds of disturbance of the steps; None: not observed.
-        foreign_bytes: bytes that other programs moved during the steps; None: not compared.
+        host_limited: whether the CPUs of the host limited the values; None if not observed, as in an imported run.
+        disturbances: the kinds of disturbance of the steps, or None if not observed.
+        foreign_bytes: bytes that other programs moved during the steps, or None if not compared.
     """
 
     workload: Workload
@@ -71,23 +74,25 @@ class CellResult:
     disturbances: tuple[DisturbanceCode, ...] | None = None
     foreign_bytes: int | None = None
     backlog_median_ios: float | None = None
-    """Backlog at an offered rate: the number of I/Os that were due but not complete, as the median over the second half
-    of the seconds of the level.
+    """Backlog at an offered rate. The backlog is the number of I/Os that were due but not complete. The value is the
+    median over the second half of the one-second samples of the level.
     """
     backlog_noise_ios: float | None = None
-    """Standard deviation that noise causes in the backlog at the end of the level, computed from the noise of single
-    seconds.
+    """Standard deviation that noise causes in the backlog at the end of the level. The value is computed from the noise
+    of the one-second samples.
     """
     uncertainty: CellUncertainty | None = None
-    """Uncertainty of each measured figure; None: not computed, as for single rounds."""
+    """Uncertainty of each measured figure. None means that it was not computed, as for single rounds."""
 
     def value(self, quantity: Quantity, direction: Direction = Direction.ALL) -> float | None:
-        """Return the value of a quantity; None: not measured."""
+        """Return the value of a quantity, or None if not measured."""
         figures: Figures | None = getattr(self, direction)
         return None if figures is None else figures[quantity.key]
 
     def uncertainty_of(self, quantity: Quantity, direction: Direction = Direction.ALL) -> Uncertainty | None:
-        """Return the uncertainty of a quantity; None: not measured, or not computed."""
+        """Return the uncertainty of a quantity. None means that the quantity was not measured, or that its uncertainty
+        was not computed.
+        """
         if self.uncertainty is None:
             return None
         mixed = self.workload.is_mixed
@@ -108,7 +113,7 @@ class RoundResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceResult:
-    """One slice of a stream. Times and amounts count from the start of the stream.
+    """One slice of a stream. Times and amounts are counted from the start of the stream.
 
     ``total_written_bytes`` is None in an imported run, which contains only rates, and if steps cannot be read.
     ``parts`` contains the results of each stream of a combination, and of the flushes of each load.
@@ -123,7 +128,7 @@ class SliceResult:
 
     @property
     def cells(self) -> tuple[CellResult, ...]:
-        """Return the result of the whole load, followed by the results of the streams and flushes."""
+        """Return the result of the whole load, followed by the results of its streams and flushes."""
         return self.values, *self.parts
 
     @property
@@ -133,14 +138,14 @@ class SliceResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridRules:
-    """Rules of a grid of reads next to writes, from the profile of the run.
+    """Rules for a grid of offered reads and writes, from the profile of the run.
 
     Attributes:
         latency_limit_us: limit of the 99th percentile of the read latency.
         kept_up_percent: share of the offered rates, in %, that a cell must reach to count.
-        levels: number of rates of reads, and of writes, including 0.
-        max_drift_percent: largest allowed change, in %, of the read latency of the first cell until the end of the
-            test.
+        levels: number of rates of reads, and also the number of rates of writes. The rate 0 is included.
+        max_drift_percent: largest allowed change, in %, of the read latency of the first cell between the start and the
+            end of the test.
     """
 
     latency_limit_us: float
@@ -154,15 +159,15 @@ class SectionResult:
     """A part of a test with a separate purge and verdict.
 
     Attributes:
-        plan: the plan according to which outputs show the section.
+        plan: the plan that determines how outputs show the section.
         window: the rounds over which the results are averaged.
-        verdict: the last verdict; None: the section has no steady-state rule.
+        verdict: the last verdict, or None if the section has no steady-state rule.
         cells: the results, which are means over ``window``.
         rounds: the rounds. With ``areas``, the entries are areas of a hard disk, in the order from the start of the
             disk, and not rounds in time.
-        areas: number of areas of a hard disk; None: the section has rounds or slices.
+        areas: number of areas of a hard disk, or None if the section has rounds or slices.
         workload: description of the workload of a stream.
-        disturbed_in_window: number of disturbed steps in the window; None: not observed.
+        disturbed_in_window: number of disturbed steps in the window, or None if not observed.
     """
 
     name: str
@@ -181,27 +186,27 @@ class SectionResult:
     filled_bytes: int | None
     filled_s: float | None
     histogram_us: tuple[tuple[float, float, int], ...]
-    """Latency histogram of a stream. For each bucket that contains I/Os: the lower edge and the upper edge in µs, and
-    the number of I/Os.
+    """The latency histogram of a stream. Each entry contains the lower edge and the upper edge of a bucket in µs, and
+    the number of I/Os. Only buckets that contain I/Os are included.
     """
     disturbed_in_window: int | None = 0
     fill_workload: Workload | None = None
     """Workload of preconditioning."""
     window_verdicts: tuple[SteadyStateVerdict, ...] = ()
-    """Verdicts on all tracking variables in the same rounds, in the order of the variables. With a single variable,
-    this is ``verdict``.
+    """The verdicts on all tracking variables in the same rounds, in the order of the variables. If there is a single
+    variable, the only entry is ``verdict``.
     """
     timelines: tuple[Timeline, ...] = ()
-    """Findings over time in each series with enough values, including series without findings."""
+    """Findings over time for each series with enough values. Series without findings are included."""
     latency_ceiling_us: float | None = None
-    """Highest mean latency, in µs, that is allowed when the test searches the maximum of a grid of demands; None: the
-    test has no such limit.
+    """Highest mean latency, in µs, that is allowed when the test searches for the maximum in a grid of demands. None
+    means that the test has no such limit.
     """
     grid_rules: GridRules | None = None
-    """Rules of the grid of reads next to writes; None: the section has no such grid."""
+    """Rules for the grid of offered reads and writes, or None if the section has no such grid."""
     complete: bool = True
-    """Whether the section ended. The test of a complete section may still be incomplete. If the section did not end,
-    the figures describe the part measured so far.
+    """Whether the section ended. The test that contains a complete section may still be incomplete. If the section did
+    not end, the figures describe the part that was measured so far.
     """
     characteristics: tuple[Characteristic, ...] = ()
     """Characteristics of the course of the section. A characteristic for which the analysis did not search is
@@ -210,18 +215,22 @@ class SectionResult:
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
-        """Return the quantities in the plan of the section, the main quantity first."""
+        """Return the quantities in the plan of the section. The main quantity is first."""
         return find_quantities(self.plan.quantities)
 
     @property
     def rate(self) -> Quantity:
-        """Return IOPS, or throughput if the plan of the section names throughput first."""
+        """Return the main rate of the section: throughput if the plan of the section lists throughput first, otherwise
+        IOPS.
+        """
         rates = [quantity for quantity in self.quantities if quantity in (IOPS, THROUGHPUT)]
         return rates[0] if rates else IOPS
 
     @property
     def part_name(self) -> str:
-        """Return the name of the parts in which the cells were measured: ``slice``, ``area`` or ``round``."""
+        """Return the name of the parts into which the measurement of the cells is divided: ``slice``, ``area`` or
+        ``round``.
+        """
         return "slice" if self.slices else "area" if self.areas else "round"
 
     @property
@@ -247,8 +256,8 @@ class SectionResult:
                 yield each, cell
 
     def rounds_of_workloads(self) -> dict[Workload, list[tuple[RoundResult, CellResult]]]:
-        """Return the rounds, or areas, of each workload with the cells of the workload. The function passes over the
-        rounds only once for all workloads.
+        """Return the rounds, or areas, of each workload with the cells of the workload. The function reads the rounds
+        only once for all workloads.
         """
         rounds: dict[Workload, list[tuple[RoundResult, CellResult]]] = {}
         for each, cell in self.cells_of_rounds():
@@ -256,10 +265,10 @@ class SectionResult:
         return rounds
 
     def steady_of(self, workload: Workload) -> bool | None:
-        """Return whether a cell was steady, according to the verdict on this cell. If the cell has no verdict, the
-        verdict on the section counts.
+        """Return whether a cell was steady. The verdict on this cell decides. If the cell has no verdict, the verdict
+        on the section decides.
 
-        None: steady state was not judged.
+        None means that steady state was not judged.
         """
         own = [verdict for verdict in self.verdicts if verdict.tracking.startswith(f"{workload.mix_and_size} ")]
         if not own:
@@ -269,7 +278,9 @@ class SectionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepHost:
-    """A step with its disturbances and the use of the host during the step; None: not known."""
+    """A step with its disturbances and the use of the host during the step. None means that these facts are not
+    known.
+    """
 
     section: str
     kind: StepKind
@@ -289,8 +300,8 @@ class TestResult:
 
     Attributes:
         longest_gap_s: longest time between two steps; 0: each step began before the previous step ended.
-        disturbed_steps: number of steps with each kind of disturbance; None: not observed.
-        not_compared_steps: number of steps in which the I/O of other programs is not known; None: not observed.
+        disturbed_steps: number of steps with each kind of disturbance, or None if not observed.
+        not_compared_steps: number of steps in which the I/O of other programs is not known, or None if not observed.
     """
 
     __test__ = False
@@ -307,24 +318,24 @@ class TestResult:
     under_way: UnfinishedStep | None = None
     """The step that did not end. No result is computed from this step."""
     not_measured: tuple[str, ...] = ()
-    """Sections of an unfinished test that have no measurement yet."""
+    """Sections of an unfinished test for which no measurement exists yet."""
     figures: tuple[Figure, ...] = ()
-    """Figures of the whole test, from the plan of the test."""
+    """Figures of the whole test. The plan of the test names these figures."""
     demands: tuple[tuple[int, int], ...] = ()
-    """Threads and queue depth of the measured steps, in order; empty: not known."""
+    """Threads and queue depth of the measured steps, in order; empty if they are not known."""
     written_again_bytes: int = 0
-    """The part of ``written_bytes`` that was written by steps that were measured again. No result is computed from
-    these steps.
+    """The part of ``written_bytes`` that was written by steps that were later measured again. No result is computed
+    from these steps.
     """
     steps: tuple[StepHost, ...] = ()
-    """The observed steps, including fills, with their disturbances and the use of the host."""
+    """The observed steps, including fills. Each entry contains the disturbances of the step and the use of the host."""
     telemetry: tuple[DriveTelemetry, ...] = ()
     """Telemetry of each drive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacedTest:
-    """A measurement of a test that was repeated later. No result is computed from this measurement."""
+    """A measurement of a test that was later repeated. No result is computed from this measurement."""
 
     name: str
     complete: bool
@@ -334,12 +345,12 @@ class ReplacedTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumptionResult(Resumption):
-    """A resumption of a run, with the steps that were measured again because of the resumption.
+    """The resumption of a run, with the steps that were measured again because of the resumption.
 
     Attributes:
-        set_aside_steps, set_aside_written_bytes: the number of steps that were measured again, and the bytes that these
-            steps wrote. The bytes include the known bytes of the interrupted step. No result is computed from these
-            steps.
+        set_aside_steps, set_aside_written_bytes: the number of steps that were measured again, and the bytes that the
+            replaced steps wrote. The bytes include the known bytes of the interrupted step. No result is computed from
+            the replaced steps.
         replaced: earlier measurements of the repeated tests.
     """
 
@@ -349,8 +360,8 @@ class ResumptionResult(Resumption):
 
     @property
     def accepted(self) -> bool:
-        """Return whether results combine data from before and after the interruption, because the user accepted the
-        interruption.
+        """Return whether results combine data from before and after the interruption. This is the case if the user
+        accepted the interruption.
         """
         return self.goes_on is GoesOn.WHERE_IT_STOPPED
 
@@ -361,7 +372,7 @@ class ResumptionResult(Resumption):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """All results of a run that a report may show. ``schema`` identifies this layout for programs."""
+    """All results of a run that a report can show. ``schema`` identifies this layout for programs."""
 
     schema: str
     info: RunInfo
@@ -376,12 +387,12 @@ class RunResult:
     left_out: tuple[LeftOut, ...] = ()
     """Parts of the run file that cannot be read."""
     media_errors: int = 0
-    """Number of times that a drive could not read or keep data during the run, according to the log of the drive."""
+    """Number of times that a drive failed to read or keep data during the run, according to the log of the drive."""
 
 
 def is_same_run(result: RunResult, other: RunResult) -> bool:
-    """Return whether two files belong to the same run. They may be copies of a file, or states of a file before and
-    after a resumption.
+    """Return whether two files belong to the same run. The files can be copies, or can contain the states of the run
+    before and after a resumption.
     """
     first, second = result.info, other.info
     if first.uuid is not None and second.uuid is not None:
@@ -406,7 +417,7 @@ def group_by_run(files: Iterable[_File], is_same: Callable[[_File, _File], bool]
 
 
 def count_steps(result: RunResult) -> int:
-    """Return the number of steps in a result. If several files belong to a run, the file with the most steps is the
-    most complete.
+    """Return the number of steps in a result. If several files belong to a run, the file with the greatest number of
+    steps is the most complete file.
     """
     return sum(len(test.steps) for test in result.tests)

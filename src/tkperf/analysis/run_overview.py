@@ -1,4 +1,6 @@
-"""A summary of a run for a list of runs: state, place in the test, remaining time and verdict."""
+"""A summary of a run for a list of runs. The summary contains the state, the position in the test, the remaining time
+and the verdict.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from tkperf.model.record import LogEntry, RunRecord, RunStatus
 from tkperf.runner.run_log import Progress, describe_place, find_progress
 
 KILLED_STATE, IMPORTED_STATE = "killed", "imported"
-"""States of a run that the run file does not contain: the process was killed, or another tool made the measurement."""
+"""States that a run file does not contain. The process of the run was killed, or another tool made the measurement."""
 
 
 class StatusCode(VerdictCode):
@@ -28,8 +30,8 @@ class StatusCode(VerdictCode):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOverview:
-    """Progress of one run. The fields are the keys of ``status --json``. None, or null in JSON, means "not known" or
-    "does not apply".
+    """Progress of one run. The names of the fields are the keys of ``status --json``. None (null in JSON) means "not
+    known" or "does not apply".
     """
 
     run_file: str
@@ -55,7 +57,7 @@ class RunOverview:
 
     @property
     def remaining_s(self) -> tuple[float, float] | None:
-        """The shortest and the longest remaining time in s; None: not known."""
+        """The shortest and the longest remaining time in s, or None if not known."""
         if self.remaining_shortest_s is None or self.remaining_longest_s is None:
             return None
         return self.remaining_shortest_s, self.remaining_longest_s
@@ -76,10 +78,11 @@ def build_overview(
 
     Args:
         log: the whole log of the run. The log may be empty for a complete run.
-        now_s: the present time on the clock of the run; None: the run has ended, or the clock is not known.
-        pid, user: number and user of the process that executes the run.
-        disturbed_steps: number of disturbed steps; None: the run was not observed.
-        verdict: the verdict; None: the run was not judged.
+        now_s: the present time on the clock of the run. None means that the run has ended, or that the clock is not
+            known.
+        pid, user: ID and user of the process that executes the run.
+        disturbed_steps: number of disturbed steps, or None if the run was not observed.
+        verdict: the verdict, or None if the run was not judged.
     """
     running = record.status is RunStatus.RUNNING
     progress = find_progress(record, log)
@@ -139,7 +142,7 @@ _CODES: dict[VerdictState | None, StatusCode] = {
 
 
 def build_ended_overview(record: RunRecord, log: Sequence[LogEntry], verdict: VerdictState) -> RunOverview:
-    """Return the overview of a finished run, without the name of the file. The record must contain the steps."""
+    """Return the overview of a finished run, without the name of its file. The record must contain the steps."""
     return build_overview(
         record,
         log,
@@ -154,15 +157,15 @@ def build_ended_overview(record: RunRecord, log: Sequence[LogEntry], verdict: Ve
 
 def find_verdict(record: RunRecord) -> VerdictState:
     """Return the verdict on a run. The record must contain the steps, but the histograms of the steps may be empty."""
-    # The steps of a running run are not examined, because no other verdict would replace "running".
+    # The steps of an unfinished run are not examined, because no other verdict would replace "running".
     if record.status is RunStatus.RUNNING:
         return VerdictState.RUNNING
     return judge_run(analyse(record, figures=False)).state
 
 
 def _count_disturbed_steps(record: RunRecord) -> int | None:
-    """Return the number of disturbed steps, including fills; None: the run was not observed, like that of a simulated
-    drive.
+    """Return the number of disturbed steps, including fills. None means that the run was not observed, such as the run
+    of a simulated drive.
     """
     steps = [step for test in record.tests for step in test.steps]
     disturbed = sum(bool(find_doubtful(step.disturbances or ())) for step in steps)

@@ -59,7 +59,7 @@ def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
         _test(record, test, resumptions, telemetry, figures=figures, courses=courses)
         for test, telemetry in zip(record.tests, find_telemetry(record), strict=True)
     )
-    # A run without facts about the device may also be an imported run.
+    # A run without facts about the device can also be an imported run.
     if record.info.imported or not record.info.device:
         tests = tuple(_without_guesses(test, record.info) for test in tests)
     begun = {test.name for test in record.tests}
@@ -80,7 +80,7 @@ def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
 
 def is_of_usual_size(record: RunRecord) -> bool:
     """Return whether tkperf searches for findings over time in a run. The search takes milliseconds for each workload,
-    and longer for a workload with many steps.
+    and more time for a workload with many steps.
     """
     steps = sum(len(test.steps) for test in record.tests)
     workloads = {(test.name, step.section, step.key) for test in record.tests for step in test.steps}
@@ -91,7 +91,7 @@ def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
     """Remove values of an imported test that the other tool did not record. The steps contain such values only because
     the import computed them.
     """
-    # The XML of TKperf contains only rates. The import computed numbers of I/Os that result in the same rates.
+    # The XML of TKperf contains only rates. The import computed numbers of I/Os that match these rates.
     counted = info.profile_name != TKPERF_PROFILE
     demand_known = any("jobs" in table for table in info.profile.values() if isinstance(table, dict))
 
@@ -137,7 +137,7 @@ def _without_counts(cell: CellResult) -> dict[str, Any]:
 
 
 def _plan(suite: str, test: TestRecord) -> TestPlan:
-    """Return the plan according to which outputs show the test. For a section without a plan, a plan is made from the
+    """Return the plan that determines how outputs show the test. If a section has no plan, a plan is made from its
     recorded steps.
     """
     kinds: dict[str, set[StepKind]] = {}
@@ -153,7 +153,7 @@ def _recorded(name: str, kinds: Collection[StepKind]) -> SectionPlan:
 
 
 def _find_table(info: RunInfo, test: str) -> ProfileTable | None:
-    """Return the table of a test from the profile of the run; None: the profile does not contain the table."""
+    """Return the table of a test in the profile of the run, or None if the profile does not contain the table."""
     definition = find_test(info.suite, test, info.profile)
     if definition is None or definition.table is None:
         return None
@@ -161,8 +161,8 @@ def _find_table(info: RunInfo, test: str) -> ProfileTable | None:
 
 
 def _find_ceiling_us(table: ProfileTable | None) -> float | None:
-    """Return the highest allowed mean latency, in µs, for a test with a grid of demands; None: the test has no such
-    grid.
+    """Return the highest allowed mean latency, in µs, for a test with a grid of demands, or None if the test has no
+    such grid.
     """
     return table.latency_ceiling_ms * 1000 if isinstance(table, demand_intensity.DemandGridTable) else None
 
@@ -207,7 +207,7 @@ def _test(
     again_bytes = sum(each.set_aside_written_bytes for each in interruptions)
     written_bytes = sum(step.measurement.write.bytes for step in test.steps) + again_bytes
     duration_s = None if test.ended_s is None else test.ended_s - test.started_s
-    if duration_s is not None:  # without the time in which no process ran
+    if duration_s is not None:  # The time in which no process ran is not included.
         duration_s -= sum(each.pause_s for each in interruptions)
     # The result of an unfinished test also contains the names of sections without measurements.
     unfinished = test.plan if test.status is not RunStatus.COMPLETE else None
@@ -287,8 +287,8 @@ def _resumption(record: RunRecord, resumption: Resumption) -> ResumptionResult:
 
 
 def _set_aside(record: RunRecord, resumption: Resumption) -> tuple[StepRecord, ...]:
-    """Return the steps that were set aside because of this interruption. Steps that an earlier interruption already set
-    aside are not included.
+    """Return the steps that were set aside because of this interruption. Steps that were already set aside because of
+    an earlier interruption are not included.
     """
     for test in (*record.tests, *record.earlier):
         if test.id == resumption.test_id:

@@ -1,5 +1,5 @@
-"""Compute the results of a section from steps and verdicts: cells, rounds, slices, window, and the reason why the
-section ended.
+"""Compute the results of a section from its steps and verdicts. The results are cells, rounds, slices, the window, and
+the reason why the section ended.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def build_rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundRe
 
 
 def build_slices(steps: Sequence[StepRecord], all_steps: Sequence[StepRecord], lost: bool) -> tuple[SliceResult, ...]:
-    """Build the slices of a stream in order. If steps are ``lost`` (cannot be read), the total of the written bytes is
+    """Return the slices of a stream in order. If steps are ``lost`` (cannot be read), the total of the written bytes is
     not known.
 
-    From the next slice on, the total includes the bytes that a warm-up wrote.
+    The total includes the bytes that a warm-up wrote. These bytes are added at the next slice.
     """
     slices: list[SliceResult] = []
     written_bytes = 0
@@ -97,8 +97,9 @@ def build_window_cells(
     """Compute the cells of a section as averages over the window. A stream without a window counts as a single
     measurement.
 
-    If steps are ``lost`` (cannot be read), a cell that lacks a round of the window has no mean, and a stream without a
-    window has no cell. Each level of an offered rate is a separate round, so a level needs no other round.
+    If steps are ``lost`` (cannot be read), a cell that lacks a round of the window has no mean. A stream without a
+    window then has no cell. Each level of an offered rate is a separate round, so a level does not depend on other
+    rounds.
     """
     found = find_window_steps(steps, window)
     if is_whole_stream(steps, window):
@@ -119,8 +120,8 @@ def is_whole_stream(steps: Sequence[StepRecord], window: tuple[int, ...]) -> boo
 
 
 def find_window_steps(steps: Sequence[StepRecord], window: tuple[int, ...]) -> dict[Workload, list[StepRecord]]:
-    """Return the steps from which each cell is computed: the rounds in the window, or all slices of a stream without a
-    window.
+    """Return the steps from which each cell is computed. These are the rounds in the window, or all slices of a stream
+    without a window.
     """
     in_window: dict[Workload, list[StepRecord]] = {}
     numbers = None if is_whole_stream(steps, window) else set(window)
@@ -136,8 +137,8 @@ def _measured(steps: Sequence[StepRecord]) -> Iterator[StepRecord]:
 
 
 def _build_cell(steps: Sequence[StepRecord], *, as_one: bool = False, figures: bool = True) -> CellResult:
-    """Compute the cell of one workload from its rounds, with the disturbances of the rounds. ``as_one`` means that the
-    steps are slices of a single measurement.
+    """Return the cell of one workload, computed from its rounds, with the disturbances of the rounds. ``as_one`` means
+    that the steps are slices of a single measurement.
     """
     workload, rounds = steps[0].key, [step.measurement for step in steps]
     whole, read, write = Figures(), Figures(), Figures()
@@ -162,7 +163,7 @@ def _build_cell(steps: Sequence[StepRecord], *, as_one: bool = False, figures: b
 
 
 def _join(slices: Sequence[Measurement]) -> Measurement:
-    """Join the slices of a stream into one measurement, in which each I/O has the same weight."""
+    """Return one measurement that combines the slices of a stream. Each I/O has the same weight."""
     return Measurement(
         duration_s=sum(measurement.duration_s for measurement in slices),
         read=add_all(measurement.read for measurement in slices),
@@ -173,8 +174,8 @@ def _join(slices: Sequence[Measurement]) -> Measurement:
 
 
 def build_histogram_us(stream: Sequence[StepRecord]) -> tuple[tuple[float, float, int], ...]:
-    """Return the latency histogram of all slices of a stream together. For each bucket that contains I/Os: the lower
-    edge and the upper edge in µs, and the number of I/Os.
+    """Return the latency histogram of all slices of a stream together. Each entry contains the lower edge and the upper
+    edge of a bucket in µs, and the number of I/Os. Only buckets that contain I/Os are included.
     """
     if not stream:
         return ()
@@ -200,13 +201,14 @@ def build_section(
     """Compute the results of one section of a test.
 
     Args:
-        planned: the planned first area of a section that tests areas of a hard disk, from the profile; None: not known.
-        lost_steps: the rows of the test's steps that cannot be read.
-        latency_ceiling_us: highest allowed mean latency in µs; None: the section has no such limit.
-        grid_rules: rules of a grid of reads next to writes; None: the section has no such grid.
+        planned: the planned first area of a section that tests areas of a hard disk, from the profile, or None if not
+            known.
+        lost_steps: the rows of the steps of this test that cannot be read.
+        latency_ceiling_us: highest allowed mean latency in µs, or None if the section has no such limit.
+        grid_rules: rules for a grid of offered reads and writes, or None if the section has no such grid.
         figures: whether to compute figures, rounds, histograms and findings over time. The verdict does not need these
             results.
-        courses: whether to search for findings over time. With ``figures`` False, there is no search in any case.
+        courses: whether to search for findings over time. If ``figures`` is False, there is never a search.
     """
     name = plan.name
     # Warm-ups count only towards the written bytes.
@@ -219,18 +221,18 @@ def build_section(
     # A round without a verdict is complete if another round followed it.
     whole = _complete_areas(in_areas, planned) or (() if given else _complete_rounds(in_rounds))
     lost = [row for row in lost_steps if row.section in (name, None)]
-    # The judged slices of a stream may be far apart, so they are a window only if the stream is steady.
+    # The judged slices of a stream may be far apart. They are therefore a window only if the stream is steady.
     verdicts = () if stream else tuple(record.verdict for record in given)
     window, because = _window(ended, verdicts, whole, test)
     in_window = frozenset(window)
     judged = {record.number for record in given} | set(whole)
-    if ended is not None:  # in this case, rounds without a verdict also count
+    if ended is not None:  # In this case, rounds without a verdict also count.
         judged |= {step.number for step in in_rounds}
     if lost:
         judged = _without_holes(steps, judged, lost)
     in_results = [step for step in steps if step.kind in IN_ROUNDS]
     rounds = build_rounds(in_results, judged) if figures else ()
-    # The verdict needs to know only whether a section has slices.
+    # To judge the run, it is enough to know whether a section has slices.
     slices = build_slices(stream if figures else stream[:1], all_steps, bool(lost))
     verdict = ended.verdict if ended else (given[-1].verdict if given else None)
     purge = next((purge for purge in reversed(test.purges) if purge.section == name), None)
@@ -269,9 +271,10 @@ def build_section(
 
 
 def _last_fills(steps: Sequence[StepRecord], purge: PurgeRecord | None) -> list[StepRecord]:
-    """Return the fills that preconditioned the section: the fills since the purge with the last workload.
+    """Return the fills that preconditioned the section. These are the fills since the purge whose workload is that of
+    the last fill.
 
-    A test that a user defined may also fill before a purge, and with several workloads.
+    A test that a user defined can also contain a fill before a purge, and fills with several workloads.
     """
     since_s = purge.started_s if purge is not None and is_purged(purge) else 0.0
     fills = [step for step in steps if step.kind is StepKind.FILL and step.started_s >= since_s]
@@ -281,8 +284,8 @@ def _last_fills(steps: Sequence[StepRecord], purge: PurgeRecord | None) -> list[
 def _window_verdicts(ended: SectionOutcome | None, given: Sequence[VerdictRecord]) -> tuple[SteadyStateVerdict, ...]:
     """Return the verdicts on the window. Each tracking variable has one verdict.
 
-    If the section has no outcome, the result contains the verdicts on the last judged round. The cells of an imported
-    run are judged separately and have no window.
+    If the section has no outcome, the result contains the verdicts on the last judged round. In an imported run, each
+    cell is judged separately and has no window.
     """
     if ended is not None:
         return ended.verdicts or ((ended.verdict,) if ended.verdict else ())
@@ -292,7 +295,7 @@ def _window_verdicts(ended: SectionOutcome | None, given: Sequence[VerdictRecord
 def _find_timelines(
     rounds: Sequence[RoundResult], slices: Sequence[SliceResult], *, as_new: bool
 ) -> Iterator[Timeline]:
-    """Yield the findings over time for each workload, in the series of its slices or rounds."""
+    """Yield the findings over time for each workload, found in the series of its slices or rounds."""
     courses: dict[tuple[Workload, Recorded], list[tuple[float, float, Figures]]] = {}
     for one in slices:
         for cell in one.cells:
@@ -317,10 +320,10 @@ def _disturbed_in(steps: Sequence[StepRecord]) -> int | None:
 def _window(
     ended: SectionOutcome | None, verdicts: Sequence[SteadyStateVerdict], whole: tuple[int, ...], test: TestRecord
 ) -> tuple[tuple[int, ...], str]:
-    """Return the rounds over which the results are averaged, and the reason why the section ended."""
+    """Return the rounds from which the mean results are computed, and the reason why the section ended."""
     if ended is not None:
         return ended.window, ended.ended_because + _describe_rest(test.status)
-    # The section was interrupted. The last judged rounds are complete, and give the results so far.
+    # The section was interrupted. The last judged rounds are complete, so they provide the results so far.
     window = verdicts[-1].rounds if verdicts else whole
     if test.status is RunStatus.COMPLETE:
         return window, END_LOST
@@ -330,8 +333,8 @@ def _window(
 
 
 def _describe_rest(status: RunStatus) -> str:
-    """Return the state of an incomplete test in words, to be shown with a complete section of the test. If the test is
-    complete, the result is empty.
+    """Return, in words, the state of an incomplete test. The text is shown with a complete section of the test. If the
+    test is complete, the result is empty.
     """
     match status:
         case RunStatus.COMPLETE:
@@ -344,9 +347,9 @@ def _describe_rest(status: RunStatus) -> str:
 
 def _complete_rounds(steps: Sequence[StepRecord]) -> tuple[int, ...]:
     """Return the numbers of the rounds that are complete. A round is complete if it has as many steps as a round that
-    was followed by another round.
+    is followed by another round.
 
-    A single round does not count, because the round may be incomplete.
+    A single round does not count, because it may be incomplete.
     """
     ran = Counter(step.number for step in steps)
     *earlier, _ = sorted(ran) or (0,)
@@ -355,7 +358,9 @@ def _complete_rounds(steps: Sequence[StepRecord]) -> tuple[int, ...]:
 
 
 def _without_holes(steps: Sequence[StepRecord], judged: set[int], lost: Sequence[LeftOut]) -> set[int]:
-    """Return the judged rounds that are complete. Other rounds of the section may lack steps that could not be read."""
+    """Return the judged rounds that are complete. All other rounds of the section may lack steps that could not be
+    read.
+    """
     ran: dict[int, set[int]] = {}
     for step in steps:
         if step.kind in IN_ROUNDS:
@@ -389,8 +394,8 @@ class Variation:
 
 
 def find_variation(section: SectionResult, cell: CellResult, quantity: Quantity) -> Variation | None:
-    """Return the variation of a figure in the steady window; None: there is no steady window, or a round has no
-    value.
+    """Return the variation of a figure in the steady window. None means that there is no steady window, or that a round
+    has no value.
     """
     verdict = section.verdict
     if not section.steady or verdict is None or not verdict.average > 0:

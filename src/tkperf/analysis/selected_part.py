@@ -31,13 +31,14 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartSelection:
-    """A selected part of a cell. If ``rounds``, ``seconds`` and ``level`` are None, the whole cell is selected.
+    """The part of a cell that a user selected. If ``rounds``, ``seconds`` and ``level`` are None, the whole cell is
+    selected.
 
     Attributes:
         text: the selection as the user wrote it.
         names: names of the test, the section or the workload. The cell must match all names.
         rounds: the first and the last round, slice or area.
-        seconds: start and end on the time axis of the charts of every second.
+        seconds: start and end on the time axis of the charts that show every second.
         level: offered rate in IOPS.
     """
 
@@ -59,9 +60,9 @@ class PartSelection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedPart:
-    """A part that a selection found.
+    """A part of a cell that matches a selection.
 
-    ``coarse`` means that the part is a range of seconds. The histograms of seconds have buckets with a width of up to
+    ``coarse`` means that the part is a range of seconds. The histogram of a second has buckets with a width of up to
     1/16 of their value.
     """
 
@@ -80,7 +81,7 @@ def parse_selection(text: str) -> PartSelection:
     """Parse the value of ``--histogram``.
 
     Raises:
-        UsageError: the text has another form, or the part ends before it begins.
+        UsageError: the form of the text is not valid, or the part ends before it begins.
     """
     before, colon, after = text.rpartition(":")
     named = before if colon else after
@@ -107,10 +108,10 @@ def find_selected_parts(
     """Return the parts that the user selected.
 
     Args:
-        samples: the function that returns the samples of a step, given the name of the test and the step.
+        samples: the function that returns the samples of a step. Its arguments are the name of the test and the step.
 
     Raises:
-        UsageError: a selection finds nothing, or more than one workload.
+        UsageError: a selection matches no workload, or more than one workload.
     """
     return tuple(_find(selection, result, details, samples) for selection in selections)
 
@@ -147,15 +148,15 @@ def _find(asked: PartSelection, result: RunResult, details: Sequence[CellDetail]
 
 
 def _prefer_whole(details: Sequence[CellDetail]) -> list[CellDetail]:
-    """Return only the details of whole loads, if ``details`` contains any. Otherwise, return only the details of I/Os
-    and not those of flushes, if ``details`` contains any.
+    """Return only the details of whole loads, if ``details`` contains such details. Otherwise, return only the details
+    of I/Os and omit those of flushes, if ``details`` contains details of I/Os.
     """
     ranks = [(detail.workload.stream is not None, detail.workload.flushes) for detail in details]
     return [detail for detail, rank in zip(details, ranks, strict=True) if rank == min(ranks)]
 
 
 def _reach(named: Sequence[CellDetail], asked: PartSelection) -> str:
-    """Return the existing parts of the requested kind in words, such as the first and the last round."""
+    """Return, in words, the existing parts of the requested kind, such as the first and the last round."""
     levels = sorted({level for detail in named if (level := detail.workload.offered_iops) is not None})
     asked_level = asked.level
     if asked_level is not None:
@@ -170,7 +171,7 @@ def _reach(named: Sequence[CellDetail], asked: PartSelection) -> str:
 
 def _names_of(detail: CellDetail, title: str) -> set[str]:
     work = detail.workload
-    # The user separates names with commas, so numbers within names must not contain a comma between thousands.
+    # The user separates names with commas, so a number within a name must not contain a thousands separator.
     names = (
         detail.test,
         title,

@@ -19,8 +19,8 @@ from tkperf.model.record import RunStatus, is_purged
 
 
 class VerdictState(StrEnum):
-    """States of a verdict. Among the states that one kind of verdict can have, a state that is listed later is
-    graver.
+    """States of a verdict. Each kind of verdict uses some of these states. Of two states of the same kind, the state
+    that is listed later is graver.
     """
 
     CAN_RUN = "can run"
@@ -51,10 +51,11 @@ class VerdictState(StrEnum):
 
 
 class VerdictCode(StrEnum):
-    """Reasons for a verdict. Reasons with the same severity are listed in the order of this enumeration.
+    """The base of all reasons for a verdict. Reasons with the same severity are shown in the order of their
+    enumeration.
 
     Attributes:
-        severity: the state to which the reason alone leads.
+        severity: the state that this reason alone causes.
     """
 
     severity: VerdictState
@@ -102,18 +103,18 @@ class CheckCode(VerdictCode):
 
 
 QUICK = "quick"
-"""The shipped profile that is too short to judge a drive."""
+"""The shipped profile whose runs are too short to judge a drive."""
 
 # The alteration that a run records if the purge was omitted.
 NO_PURGE = "purge -> none"
-# The gravest state is first. A verdict takes the first state in this list to which any reason leads.
+# All states, the gravest state first. A verdict uses the first state in this list that any reason causes.
 _ORDER = tuple(reversed(VerdictState))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedReason:
-    """A reason for a verdict. ``names`` contains what the reason concerns, such as the names of drives, files or
-    settings; empty: the reason concerns nothing in particular.
+    """A reason for a verdict. ``names`` contains the names that the reason concerns, such as the names of drives, files
+    or settings. It is empty if the reason concerns no named object.
     """
 
     code: VerdictCode
@@ -125,8 +126,9 @@ class VerdictReason:
     """A reason for the verdict on a run.
 
     Attributes:
-        sections: titles of the tests or sections that the reason concerns; empty: the reason concerns the whole run.
-        count: number of steps, figures or parts that the reason concerns; None: there is nothing to count.
+        sections: titles of the tests or sections that the reason concerns, empty if the reason concerns the whole run.
+        count: number of steps, figures or parts that the reason concerns, or None if the reason concerns nothing that
+            can be counted.
     """
 
     code: ReasonCode
@@ -152,7 +154,7 @@ class Judgement(Generic[Reason]):
 
 
 def judge_by_gravest(reasons: Iterable[Reason], best: VerdictState, *, simulated: bool) -> Judgement[Reason]:
-    """Return the verdict with the gravest state among the reasons. If there are no reasons, the state is ``best``.
+    """Return the verdict with the gravest state that any reason causes. If there are no reasons, the state is ``best``.
 
     Reasons with the same severity are in the order of their codes.
     """
@@ -173,8 +175,8 @@ def judge_run(result: RunResult) -> Judgement[VerdictReason]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReason:
     """A reason for the verdict of a check of claims. The reason contains the run files, the titles of the claims that
-    have the same outcome in each of these files, and the doubtful facts. Claims with the least margin in the first file
-    are listed first.
+    have the same outcome in each of these files, and the doubtful facts. Claims with the smallest margin in the first
+    file are listed first.
     """
 
     code: CheckCode
@@ -238,7 +240,7 @@ def _reasons(result: RunResult) -> Iterator[VerdictReason]:
 
 def count_damages(result: RunResult) -> int:
     """Return the number of parts of the run file that cannot be read. If all parts can be read, return the number of
-    sections without a recorded end in complete tests.
+    sections that have no recorded end although their test is complete.
     """
     sections = (section for test in result.tests for section in test.sections)
     return len(result.left_out) or sum(section.ended_because == END_LOST for section in sections)
@@ -264,8 +266,8 @@ def _of_steady_state(result: RunResult) -> Iterator[VerdictReason]:
     """Yield a reason for complete sections without steady state, and a reason for sections with too few rounds to judge
     steady state.
 
-    A stream ends after an amount or a time, and not at steady state. For a stream, the rule of steady state therefore
-    gives only additional information.
+    A stream ends after an amount or a time. It does not end at steady state. For a stream, the rule for steady state
+    therefore provides only additional information.
     """
     complete = [section for section in _sections(result.tests) if section.complete]
     missed = [section.name for section in complete if section.steady is False]

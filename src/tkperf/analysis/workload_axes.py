@@ -1,7 +1,7 @@
 """Axes of results: the fields in which workloads differ.
 
-The measured workloads determine the axes. No test declares axes. A matrix of mixes and block sizes, a grid of threads
-and queue depths, and a curve over offered rates therefore all have the same structure.
+The measured workloads determine the axes, so a test does not declare axes. A matrix of mixes and block sizes, a grid of
+threads and queue depths, and a curve over offered rates therefore have the same structure.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class WorkloadAxis:
 
     Attributes:
         key: the name of the field in JSON and links.
-        title: the head of the field in a table, with the unit.
+        title: the table heading of the field, with the unit.
         text: the function that returns the value of the field for a workload, as text.
         order: the function that returns a sort key for the value of a workload.
-        words: the function that returns the value in words that are clear without a table head, such as ``TC4``.
+        words: the function that returns the value in words that are clear without a table heading, such as ``TC4``.
     """
 
     key: str
@@ -178,7 +178,7 @@ REGION = WorkloadAxis(
     words=lambda work: f"within {work.region}" if work.region else "all of the range",
 )
 
-# The axes are in the order in which the rows of a table show them.
+# The axes are in the order in which a table shows them.
 AXES = (
     COMBINATION,
     STREAM,
@@ -215,8 +215,8 @@ def _differs(axis: WorkloadAxis, works: Sequence[Workload]) -> bool:
 
 
 def text_on(axis: WorkloadAxis, work: Workload) -> str:
-    """Return the value of a field for a table. For a combination, the result is a dash, except for the fields that
-    describe the combination.
+    """Return the value of a field for a table. For a combination, the result is a dash unless the field describes the
+    combination itself.
     """
     return NOT_MEASURED if work.is_combination and axis not in (COMBINATION, STREAM) else axis.text(work)
 
@@ -224,10 +224,10 @@ def text_on(axis: WorkloadAxis, work: Workload) -> str:
 def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[WorkloadAxis, ...]:
     """Return the fields that identify corresponding workloads in the sections of several runs.
 
-    The kind of load must be the same. The demand must be the same only if a section has several demands. Two runs with
-    different thread counts can be compared, with a warning. The part of the range that a load uses must also be the
-    same only if a section has several such parts, because the same share of two drives of different sizes is a
-    different number of bytes. Streams are identified by their names.
+    Corresponding workloads have the same kind of load. They must have the same demand only if a section has several
+    demands. Two runs with different thread counts can be compared, with a warning. The part of the range that a load
+    uses must also be the same only if a section has several such parts, because the same share of two drives of
+    different sizes is a different number of bytes. Streams are identified by their names.
     """
     several = [list(section) for section in sections]
     varying = {axis for section in several for axis in find_axes(section) if axis is not REGION}

@@ -23,13 +23,13 @@ from tkperf.model.same_device import find_measured_part
 OUTLIER_SCORE = 3.5
 """Limit of the modified z-score (Iglewicz, Hoaglin 1993; NIST/SEMATECH 1.3.5.17)."""
 FEWEST_SCORED = 5
-"""The smallest number of runs in which tkperf searches for outliers."""
+"""The smallest number of runs for which tkperf searches for outliers."""
 FEWEST_IN_TREND = 5
-"""The smallest number of runs for which a trend has a 95 % interval. Four values are too few, because each order of
-four values has a probability of 1 in 24.
+"""The smallest number of runs for which a trend has a 95 % interval. Four values are too few, because any particular
+order of four values appears by chance with a probability of 1 in 24.
 """
-# Standard deviation of normally distributed values, as a multiple of the median, or of the mean, of the absolute
-# deviations from the median.
+# Factors by which the deviations from the median are multiplied to estimate the standard deviation of normally
+# distributed values. The factors apply to the median and to the mean of the absolute deviations.
 _SIGMAS_OF_MAD = 1.4826
 _SIGMAS_OF_MEAN = 1.2533
 _BEYOND = (100 - COVERAGE_PERCENT) / 200
@@ -41,12 +41,12 @@ class CohortDistribution:
 
     Attributes:
         spread: estimate of the standard deviation, from the median absolute deviation (MAD).
-        median_low, median_high: 95 % interval of the median of all drives of this kind; None: there are fewer than six
-            values.
+        median_low, median_high: 95 % interval of the median of all drives of this kind, or None if there are fewer than
+            six values.
         lower_quartile, upper_quartile: limits between which half of the values lie.
-        scores: modified z-score of each value; None: there are fewer than five values.
+        scores: modified z-score of each value, or None if there are fewer than five values.
         outlier_low, outlier_high: limits of outliers. A value outside these limits is an outlier unless its uncertainty
-            interval contains the median. None: there are fewer than five values.
+            interval contains the median. None means that there are fewer than five values.
     """
 
     count: int
@@ -88,22 +88,22 @@ def describe_distribution(values: Sequence[float]) -> CohortDistribution:
 
 
 def _estimate_sigma(deviations: Sequence[float]) -> float:
-    """Return the estimate of the standard deviation by which the modified z-score divides: MAD / 0.6745. If the MAD is
-    0, the mean absolute deviation is used instead of the MAD.
+    """Return the estimate of the standard deviation by which the modified z-score divides. The estimate is MAD /
+    0.6745. If the MAD is 0, the mean absolute deviation is used instead of the MAD.
     """
     return _SIGMAS_OF_MAD * median(deviations) or _SIGMAS_OF_MEAN * sum(deviations) / len(deviations)
 
 
 def _rank_of_median(count: int) -> int | None:
-    """Return the number of ordered values that lie outside the 95 % interval of the median at each end. Each value is
-    below the true median with a probability of one half.
+    """Return the number of ordered values that lie outside the 95 % interval of the median, counted at one end. Each
+    value is below the true median with a probability of one half.
     """
     return _left_out([comb(count, number) / 2**count for number in range(count // 2)])
 
 
 def _left_out(chances: Sequence[float] | FloatArray) -> int | None:
-    """Return the greatest index up to which the probabilities add up to at most 2.5 %; None: the first probability is
-    already greater.
+    """Return the greatest index up to which the sum of the probabilities does not exceed 2.5 %. None means that the
+    first probability already exceeds 2.5 %.
     """
     number = int(np.searchsorted(np.cumsum(chances), _BEYOND, side="right")) - 1
     return None if number < 0 else number
@@ -114,8 +114,8 @@ class Trend:
     """A straight line fitted with the method of Theil and Sen.
 
     Attributes:
-        slope: median of the slopes of all pairs, per unit of the places.
-        low, high: 95 % interval of the slope; None: there are too few values, or two values have the same place.
+        slope: median of the slopes between all pairs of values, for each unit of place.
+        low, high: 95 % interval of the slope, or None if there are too few values or two values have the same place.
         at, level: a point of the line. ``at`` is the median of the places, and ``level`` is the value of the line at
             this place.
     """
@@ -128,17 +128,18 @@ class Trend:
 
     @property
     def beyond_noise(self) -> bool | None:
-        """Return whether the interval of the slope excludes 0; None: there is no interval."""
+        """Return whether the interval of the slope excludes 0, or None if there is no interval."""
         if self.low is None or self.high is None:
             return None
         return self.low > 0 or self.high < 0
 
 
 def find_trend(places: Sequence[float], values: Sequence[float]) -> Trend | None:
-    """Return the trend of values, estimated with the method of Theil and Sen; None: there are no two different places.
+    """Return the trend of values, estimated with the method of Theil and Sen, or None if all values have the same
+    place.
 
-    The interval is that of Sen (1968). The number of ordered slopes outside the interval at each end is the number of
-    pairs that can be out of order by chance according to Kendall's tau.
+    The interval is that of Sen (1968). At each end, some of the ordered slopes lie outside the interval. Their number
+    follows from Kendall's tau: it is computed from the number of pairs that can be out of order by chance.
     """
     pairs = combinations(zip(places, values, strict=True), 2)
     slopes = sorted((y - b) / (x - a) for (a, b), (x, y) in pairs if x != a)
@@ -157,11 +158,11 @@ def find_trend(places: Sequence[float], values: Sequence[float]) -> Trend | None
 
 
 def _rank_of_slopes(count: int) -> int | None:
-    """Return the number of ordered slopes outside the 95 % interval at each end; None: there are too few values for an
-    interval.
+    """Return the number of ordered slopes that lie outside the 95 % interval, counted at one end. None means that there
+    are too few values for an interval.
     """
-    # These are the probabilities of 0, 1, 2 ... pairs out of order. By chance, each value precedes any number of the
-    # earlier values with equal probability.
+    # These are the probabilities that 0, 1, 2 ... pairs are out of order. In a random order, the number of earlier
+    # values that exceed a value takes each possible number with equal probability.
     chances = np.ones(1)
     for number in range(2, count + 1):
         chances = np.convolve(chances, np.full(number, 1 / number))
@@ -170,7 +171,7 @@ def _rank_of_slopes(count: int) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlier:
-    """A run with a value beyond the limit of the modified z-score."""
+    """A run whose value exceeds the limit of the modified z-score."""
 
     name: str
     value: float
@@ -184,9 +185,9 @@ class CohortValue:
     """A headline figure of the drives of a cohort.
 
     Attributes:
-        own_percent: the half-width of the 95 % interval of a single run's figure, in percent, as the median over all
-            runs; None: not known.
-        outliers: runs beyond the limit with an uncertainty interval that does not contain the median.
+        own_percent: the half-width of the 95 % interval of the figure in a single run, in percent. The median over all
+            runs is used. None means that the half-width is not known.
+        outliers: runs beyond the limit whose uncertainty interval does not contain the median.
         unsure: all other runs beyond the limit. Most of these runs did not become steady.
     """
 
@@ -198,8 +199,8 @@ class CohortValue:
 
     @property
     def spread_percent(self) -> float | None:
-        """Return the spread in percent of the median. None: not known, because more than half of the runs have the same
-        value.
+        """Return the spread in percent of the median. None means that the spread is not known, because more than half
+        of the runs have the same value.
         """
         spread = self.distribution.spread
         return 100 * spread / abs(self.distribution.median) if spread else None
@@ -210,7 +211,7 @@ class Cohort:
     """A cohort and its figures.
 
     Attributes:
-        model: the model of the drives; None: the drives have different models, or a model is not known.
+        model: the model of the drives; None if the drives have different models or a model is not known.
         distinct: whether all runs have different serial numbers.
     """
 
@@ -220,7 +221,9 @@ class Cohort:
 
 
 def build_cohort(names: Sequence[str], devices: Sequence[Mapping[str, object]], rows: Sequence[ComparedRow]) -> Cohort:
-    """Return the cohort of these runs. ``devices`` contains the recorded facts about the drive of each run."""
+    """Return the cohort that consists of these runs. ``devices`` contains the recorded facts about the drive of each
+    run.
+    """
     models = {device.get("model") for device in devices}
     serials = [device.get("serial") for device in devices]
     (model,) = models if len(models) == 1 else (None,)
@@ -269,18 +272,18 @@ def _cohort_figure(names: Sequence[str], row: ComparedRow) -> CohortValue | None
     )
 
 
-# Units of time for a trend, with their lengths in days. The trend uses the first unit that is not longer than the time
-# between the first and the last run. If all units are longer, the trend uses the last unit.
+# Units of time for a trend, each with its length in days. The trend uses the first unit that is not longer than the
+# time between the first and the last run. If all units are longer, the trend uses the last unit.
 _PERIODS = {"year": 365.0, "30 days": 30.0, "day": 1.0, "hour": 1 / 24, "minute": 1 / 1440}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryValue:
-    """Trend of a headline figure.
+    """The trend of a headline figure.
 
     Attributes:
-        trend: trend of the values in percent of their median, for each period since the first run; None: there are
-            fewer than two values.
+        trend: trend of the values in percent of their median, for each period since the first run. None means that
+            there are fewer than two values.
         change: better, worse, or within noise.
     """
 
@@ -295,7 +298,7 @@ class FirmwareChange:
     """A change of firmware between two runs.
 
     Attributes:
-        name: first run with the new firmware.
+        name: name of the first run with the new firmware.
         day: middle of the time between the two runs, in days since 1970.
     """
 
@@ -307,11 +310,11 @@ class FirmwareChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """History of a drive.
+    """The history of a drive.
 
     Attributes:
         period, period_days: unit of time of the trends, such as ``30 days``, and the length of this unit in days.
-        days: starts of the runs, in days since 1970.
+        days: start of each run, in days since 1970.
     """
 
     serial: str | None
@@ -361,7 +364,7 @@ def _judge(row: ComparedRow, trend: Trend | None) -> Change:
 
 
 def _find_changes(names: Sequence[str], firmware: Sequence[object], days: Sequence[float]) -> list[FirmwareChange]:
-    """Find changes between successive runs with a known firmware."""
+    """Return each change of firmware between successive runs with known firmware."""
     known = [(name, str(version), day) for name, version, day in zip(names, firmware, days, strict=True) if version]
     return [
         FirmwareChange(name=name, day=(last + day) / 2, before=before, after=after)

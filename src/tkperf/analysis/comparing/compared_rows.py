@@ -1,4 +1,6 @@
-"""Rows of a comparison. A row is a cell, a phase of a stream or a characteristic over time that every run has."""
+"""Rows of a comparison. A row contains a cell, a phase of a stream or a characteristic over time for which every run
+has a value.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ from tkperf.model.workload import Arrival, Workload
 
 
 class Span(StrEnum):
-    """Parts of a run over which an entry has a lowest and a highest value. For the first two kinds, the range between
-    these values is noise.
+    """Parts of a run. An entry has a lowest and a highest value over such a part. For the first two kinds of parts, the
+    range between these values is noise.
     """
 
     WINDOW = "the steady-state window"
@@ -42,23 +44,22 @@ _NOISE = (Span.WINDOW, Span.PHASE)
 
 
 class Change(StrEnum):
-    """Change of an entry relative to the entry of the first run."""
+    """Change of an entry in relation to the entry of the first run."""
 
     BETTER = "better"
     WORSE = "worse"
     DIFFERENT = "different"
-    """The measure has no better direction."""
+    """The measure has neither a better nor a worse direction."""
     WITHIN_NOISE = "within noise"
     INCONCLUSIVE = "inconclusive"
     NOT_COMPARABLE = "not comparable"
 
 
 MOST_WITHIN_NOISE = 1.10
-"""A difference is within noise if the interval of the ratio contains 1, and contains no ratio greater than this limit
-or smaller than the inverse of this limit.
+"""Limit for the ratio of two values. A difference is within noise only if the interval of the ratio contains 1 and lies
+between the inverse of this limit and this limit.
 
-An interval that is wider than these limits also contains differences that matter. According to the PTS, a slope of more
-than 10 % is not steady.
+A wider interval also contains differences that matter. According to the PTS, a slope of more than 10 % is not steady.
 """
 BEYOND_NOISE = (Change.BETTER, Change.WORSE, Change.DIFFERENT)
 
@@ -68,17 +69,18 @@ class Entry:
     """The value of one run in a row.
 
     Attributes:
-        low, high, span: range of the value, and the part of the run over which the value has this range; None: the
-            value was measured once.
+        low, high, span: range of the value, and the part of the run that the range covers. None means that the value
+            was measured only once.
         uncertainty: uncertainty of the value.
-        ratio: the value divided by the value of the first run; None: there is no value, or the value of the first run
-            is 0.
-        within_noise: whether the difference from the first run is within noise. None: neither uncertainties nor ranges
-            decide, or the interval of the ratio contains both 1 and a difference that matters.
-        host_limited: whether the CPUs of the host, and not the device, limited the value; None: not known.
-        disturbances: the kinds of disturbance of the steps of this value; None: the steps were not observed.
-        not_found: for a characteristic that was searched and not found: this finding in words, or the bound. A lower
-            bound is also stored as ``value``, with an interval that has no upper end.
+        ratio: the value divided by the value of the first run. None means that there is no value, or that the value of
+            the first run is 0.
+        within_noise: whether the difference from the first run is within noise. None means that neither uncertainties
+            nor ranges decide, or that the interval of the ratio contains both 1 and a difference that matters.
+        host_limited: whether the CPUs of the host, and not the device, limited the value, or None if not known.
+        disturbances: the kinds of disturbance of the steps of this value, or None if the steps were not observed.
+        not_found: text for a characteristic that the analysis searched for and did not find. The text is the bound, or
+            states that the characteristic was not found. A lower bound is also stored as ``value``, with an interval
+            that has no upper end.
 
     ``ratio``, ``ratio_uncertainty``, ``within_noise`` and ``change`` are None for the first run.
     """
@@ -96,7 +98,9 @@ class Entry:
     disturbances: tuple[DisturbanceCode, ...] | None = None
     not_found: str | None = None
     demand: tuple[int, int] | None = None
-    """Threads and queue depth with which the value was measured; None: the value does not belong to a single demand."""
+    """Threads and queue depth with which the value was measured. None means that the value does not belong to a single
+    demand.
+    """
 
     @property
     def is_least(self) -> bool:
@@ -106,22 +110,23 @@ class Entry:
 
     @property
     def beyond_noise(self) -> float:
-        """Distance between 1 and the nearer end of the interval of the ratio, as a logarithm. The distance is 0 if the
-        difference is, or may be, within noise.
+        """Distance between 1 and the nearer end of the interval of the ratio, as a logarithm. If the difference is
+        within noise, or may be within noise, the distance is 0.
         """
         if self.change not in BEYOND_NOISE or not self.ratio:
             return 0.0
         known = self.ratio_uncertainty
         near = None if known is None else known.low if self.ratio > 1 else known.high
-        # If the ranges decided, the interval contains 1 or is not known. The ratio itself is used then.
+        # If the ranges decided, the interval of the ratio contains 1 or is not known. In this case, the ratio itself is
+        # used.
         certain = near if near and (near > 1) == (self.ratio > 1) else self.ratio
         return abs(log(certain))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRow:
-    """A value that all runs have. ``part`` is a phase of a stream with several levels; empty: the value belongs to the
-    whole stream or to a cell.
+    """A value that exists for all runs. ``part`` is a phase of a stream with several levels. If ``part`` is empty, the
+    value belongs to the whole stream or to a cell.
     """
 
     test: str
@@ -138,17 +143,17 @@ class ComparedRow:
 
     @property
     def beyond_noise(self) -> float:
-        """Greatest distance beyond noise between a run and the first run, as a logarithm."""
+        """Greatest difference beyond noise between a run and the first run, as a logarithm."""
         return max(entry.beyond_noise for entry in self.entries)
 
     @property
     def title(self) -> str:
-        """Quantity with its unit, followed by the part if ``part`` is not empty."""
+        """The quantity with its unit. If ``part`` is not empty, the part follows."""
         return f"{self.part}: {self.quantity.title}" if self.part else self.quantity.title
 
 
 def against_first(first: Entry, entry: Entry, measure: Measure) -> Entry:
-    """Return the entry with the change and the ratio to the entry of the first run."""
+    """Return the entry with its change and its ratio in relation to the entry of the first run."""
     if entry.value is None or not first.value:
         return replace(entry, change=Change.NOT_COMPARABLE)
     of_ratio = build_ratio(entry.value, entry.uncertainty, first.value, first.uncertainty)
@@ -169,8 +174,8 @@ def against_first(first: Entry, entry: Entry, measure: Measure) -> Entry:
 
 
 def judge_change(ratio: float, measure: Measure, *, within_noise: bool | None) -> Change:
-    """Return whether a ratio means better, worse or another kind of change. ``within_noise`` is None if the noise is
-    not known.
+    """Return whether a ratio shows a better value, a worse value or another kind of change. ``within_noise`` is None if
+    the noise is not known.
     """
     if within_noise is None:
         return Change.INCONCLUSIVE
@@ -192,11 +197,11 @@ def is_too_wide(of_ratio: Uncertainty | None) -> bool:
 
 
 def ranges_overlap(first: Entry, entry: Entry) -> bool | None:
-    """Return whether the ranges of two entries overlap; None: an overlap would not decide anything, or a range is not
-    known.
+    """Return whether the ranges of two entries overlap. None means that an overlap would not decide anything, or that a
+    range is not known.
 
-    Separate ranges show a difference over any span, because every value of one run is greater than every value of the
-    other run. Overlapping ranges show noise only if both ranges are noise.
+    Separate ranges always show a difference, because every value of one run is greater than every value of the other
+    run. Overlapping ranges show noise only if both ranges are noise.
     """
     if first.low is None or first.high is None or entry.low is None or entry.high is None:
         return None
@@ -209,19 +214,21 @@ FRESH_PART = "fresh out of box"
 STEADY_PART = "steady"
 LAST_PART = "last quarter"
 _LEAST_SLICES = 2
-# If two runs are equal, the ranges of three slices of each run are separate by chance in 1 of 10 cases, and the ranges
-# of four slices in 1 of 35 cases.
+# Smallest number of slices with a range. For two equal runs, the ranges of three slices of each run are separate by
+# chance in 1 of 10 cases. The ranges of four slices are separate in 1 of 35 cases.
 _FEWEST_RANGED = 4
 _KINDS = {LevelKind.FRESH: FRESH_PART, LevelKind.STEADY: STEADY_PART}
 LEVELS_OF = {FRESH.key: FRESH_PART, STEADY.key: STEADY_PART}
-"""Phases by the keys of the characteristics that contain the same values."""
+"""Phases in which several characteristics contain the same values. The keys of the mapping are the keys of the
+characteristics.
+"""
 _EXTREMES = {LATENCY_MAX: max, LATENCY_MIN: min}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """The part of one run that belongs to a phase: the slices, and the levels by the keys of the quantities as far as
-    they are known.
+    """The part of one run that belongs to a phase. This part consists of the slices and of the known levels. The keys
+    of the levels are those of the quantities.
     """
 
     slices: tuple[SliceResult, ...]
@@ -229,13 +236,13 @@ class Phase:
 
 
 def find_phases(sections: Sequence[SectionResult]) -> dict[str, list[Phase]]:
-    """Return the phases that the streams of all runs have, with their names as keys.
+    """Return the phases that the streams of all runs have in common. The keys are the names of the phases.
 
     The mean over a stream with several levels depends on the length of the stream, so each phase is compared
     separately. If not every run reached a steady level, the last quarter of each stream is compared. If every run is in
     steady state according to the specification, the window is compared instead. The result is empty if a section is not
-    a stream, if every stream stayed at one level, or if several loads ran together. The total of several loads has no
-    meaningful phases.
+    a stream, if every stream stayed at one level, or if several loads ran at the same time. The total of several loads
+    has no meaningful phases.
     """
     if not all(is_stream(section) and not section.slices[0].values.workload.together for section in sections):
         return {}
@@ -264,14 +271,14 @@ def phase_entry(part: str, phase: Phase, quantity: Quantity) -> Entry:
     """
     cells = [one.values for one in phase.slices]
     values = [value for cell in cells if (value := cell.value(quantity)) is not None]
-    if len(values) < len(cells):  # some slices have no value
+    if len(values) < len(cells):  # Some slices have no value.
         return Entry(value=None)
     if quantity in _EXTREMES:
         value, uncertainty = _EXTREMES[quantity](values), Uncertainty(reason=EXTREME)
     else:
         value = phase.levels.get(quantity.key, median(values))
         uncertainty = uncertainty_of_median(value, values, Basis.SLICES)
-    if part == LAST_PART:  # the last quarter has no level yet
+    if part == LAST_PART:  # The last quarter has no level yet.
         uncertainty = replace(uncertainty, level=None)
     ranged = len(values) >= _FEWEST_RANGED
     limited = [cell.host_limited for cell in cells if cell.host_limited is not None]
@@ -294,12 +301,12 @@ def _find_demand(cells: Sequence[CellResult]) -> tuple[int, int] | None:
 
 
 def is_stream(section: SectionResult) -> bool:
-    """Return whether a section is a stream with enough slices for a search for phases."""
+    """Return whether a section is a stream with enough slices to search for phases."""
     return len(section.slices) >= 4 * _LEAST_SLICES and section.areas is None
 
 
 def find_levels(section: SectionResult) -> Iterator[tuple[str, Phase]]:
-    """Yield the name of each level of the whole load, with the slices and the value of the level."""
+    """Yield the name of each level of the whole load, together with the slices and the value of the level."""
     workload = section.slices[0].values.workload
     for timeline in preferred(section.timelines):
         if timeline.settled is None or timeline.quantity not in QUANTITIES or timeline.workload != workload:
@@ -319,7 +326,7 @@ def find_last_quarter(section: SectionResult) -> Phase:
 
 
 def build_rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
-    """Yield the rows that every run has, in the order of the first run."""
+    """Yield the rows for which every run has values, in the order of the first run."""
     by_name = [
         {(test.name, section.name): section for test in result.tests for section in test.sections} for result in results
     ]
@@ -331,11 +338,11 @@ def build_rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
 
 
 def _without_judgement(row: ComparedRow) -> ComparedRow:
-    """Return a row in which a value is not judged as better or worse if its demand differs from the demand of the first
-    run.
+    """Return a row in which values with different demands are not judged. If the demand of a value differs from the
+    demand of the first run, the value is not called better or worse.
 
     A test that searches for demands finds a different demand for each drive. A drive that needs more outstanding I/Os
-    for the highest rate has a greater latency at that demand, without being slower.
+    to reach its highest rate has a greater latency at that demand, although the drive is not slower.
     """
 
     def judge(entry: Entry) -> Entry:
@@ -363,19 +370,19 @@ def _of_section(test: str, sections: Sequence[SectionResult]) -> Iterator[Compar
             yield _row(test, name, workloads[0][0], quantity, entries, part)
     whole = not phases or are_judged_steady(sections)
     cells = [_Cells.of(section) for section in sections]
-    # A value over all phases would depend on the length of each phase.
+    # A value over all phases depends on the length of each phase, so such a value cannot be compared.
     for of_runs in workloads if whole else ():
         for quantity in quantities:
             entries = [_entry(of_run, workload, quantity) for of_run, workload in zip(cells, of_runs, strict=True)]
             row = _row(test, name, of_runs[0], quantity, entries)
-            # The total of different streams follows their offered rates, so a greater total is not better.
+            # The total of different streams depends on their offered rates, so a greater total is not better.
             yield _judge_nothing(row) if of_runs[0].is_combination else row
     yield from _of_course(test, sections, {*phases, *({STEADY_PART} if whole and phases else ())})
 
 
 def _of_readers(test: str, sections: Sequence[SectionResult]) -> Iterator[ComparedRow]:
-    """Yield the latency of the reader alone and next to each neighbour. The values are not judged as better or worse,
-    because the rate of the reader differs from drive to drive.
+    """Yield the latency of the reader alone, and its latency while each neighbour runs. The values are not judged as
+    better or worse, because the rate of the reader differs from drive to drive.
     """
     first, *others = [{one.name: one for one in find_neighbours((section,))} for section in sections]
     names = [name for name in first if all(name in effects for effects in others)]
@@ -397,10 +404,10 @@ def _as_different(entry: Entry) -> Entry:
 
 
 def _of_grids(test: str, sections: Sequence[SectionResult]) -> Iterator[ComparedRow]:
-    """Yield the highest rate of reads within the latency limit next to the same rate of writes for all runs. This rate
-    of writes is the middle rate of the run with the slowest writes.
+    """Yield the highest rate of reads within the latency limit while all runs write at the same rate. This rate of
+    writes is the middle rate in the grid of the run with the slowest writes.
 
-    All drives are compared at the same rate of writes, because a share of the drive's own write rate would be a
+    All drives are compared at the same rate of writes, because a share of each drive's own write rate would be a
     different load for each drive.
     """
     grids = [grid for section in sections if (grid := build_grid(section)) is not None and grid.is_complete]
@@ -419,8 +426,8 @@ def _of_grids(test: str, sections: Sequence[SectionResult]) -> Iterator[Compared
 
 
 def _entry_of_grid(grid: InterferenceGrid, write_bytes_per_s: float) -> Entry:
-    """Return the highest rate of reads of a run, or the known bound, with the marks of the cells that decide this
-    value.
+    """Return the highest rate of reads of a run, or the known bound of this rate. The result also contains the marks of
+    the cells that decide this value.
     """
     bounds = grid.reads_next_to(write_bytes_per_s)
     around = (point for point in grid.limit if point.write_bytes_per_s >= write_bytes_per_s)
@@ -443,8 +450,8 @@ def _entry_of_grid(grid: InterferenceGrid, write_bytes_per_s: float) -> Entry:
 
 
 def _workloads(sections: Sequence[SectionResult]) -> list[list[Workload]]:
-    """Return the workloads that every run has. Each entry contains the corresponding workload of each run, in the order
-    of the runs.
+    """Return the workloads that all runs have in common. Each entry contains the corresponding workload of each run, in
+    the order of the runs.
     """
     axes = comparable_axes([cell.workload for cell in of_run.cells] for of_run in sections)
     places = [{place_of(cell.workload, axes): cell.workload for cell in of_run.cells} for of_run in sections]
@@ -466,8 +473,8 @@ def _row(
 
 
 def _of_course(test: str, sections: Sequence[SectionResult], parts: set[str]) -> Iterator[ComparedRow]:
-    """Yield the characteristics over time that every run has. Workloads that stay at one level in all runs are
-    omitted.
+    """Yield the characteristics over time that all runs have in common. Workloads that stay at one level in all runs
+    are omitted.
     """
     found = [section.characteristics for section in sections]
     axes = comparable_axes([one.workload for one in of_run] for of_run in found)
@@ -476,7 +483,7 @@ def _of_course(test: str, sections: Sequence[SectionResult], parts: set[str]) ->
         if LEVELS_OF.get(one.key) in parts:
             continue
         of_runs = [places[place] for places in by_place if place in places]
-        # A characteristic that was found in no run is not compared. The report of each run states that the
+        # A characteristic that was found in no run is not compared. The report of each run already states that the
         # characteristic was not found.
         differs = any(of_run.value is not None for of_run in of_runs) and any(
             changes(section, of_run.workload) for section, of_run in zip(sections, of_runs, strict=False)
@@ -489,15 +496,16 @@ def _of_course(test: str, sections: Sequence[SectionResult], parts: set[str]) ->
 def _course_entry(found: Characteristic) -> Entry:
     not_found = found.text() if found.value is None else None
     if found.value is None and found.at_least is not None and found.at_most is None:
-        # The lower bound becomes an interval without an upper end, because the bound alone may decide between two runs.
+        # The lower bound becomes an interval without an upper end, because the bound can be enough to show a difference
+        # between two runs.
         return Entry(value=found.at_least, not_found=not_found, uncertainty=build_between(found.at_least, None))
     return Entry(value=found.value, not_found=not_found, uncertainty=found.uncertainty)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cells:
-    """The cells, rounds and slices of a section by workload. The mapping makes searches fast, because a sweep has
-    thousands of cells.
+    """The cells, rounds and slices of a section. The keys are the workloads. The mapping makes searches fast, because a
+    sweep has thousands of cells.
     """
 
     section: SectionResult
@@ -521,8 +529,8 @@ class _Cells:
 
 
 def make_entry_builder(section: SectionResult) -> Callable[[Workload, Quantity], Entry]:
-    """Return a function that gives the value of a cell of one run, without a comparison. The cells are collected only
-    once for all calls.
+    """Return a function that returns the value of a cell of one run, without a comparison. The cells are collected only
+    once for all calls of this function.
     """
     return partial(_entry, _Cells.of(section))
 
@@ -543,7 +551,9 @@ def _entry(of_run: _Cells, workload: Workload, quantity: Quantity) -> Entry:
 
 
 def _range(of_run: _Cells, workload: Workload, quantity: Quantity) -> tuple[float | None, float | None, Span | None]:
-    """Return the lowest and the highest of the values over which a cell is averaged, and the kind of span."""
+    """Return the lowest and the highest of the values from which the mean of a cell is computed, and the kind of
+    span.
+    """
     measured = of_run.rounds.get(workload) or of_run.slices
     values = [value for cell in measured if (value := cell.value(quantity)) is not None]
     if len(values) < 2:

@@ -1,5 +1,5 @@
-"""Comparison of runs: the arrangement of the runs, the rows that all runs have, and the headline figures among these
-rows.
+"""Comparison of runs. A comparison consists of the arrangement of the runs, the rows for which all runs have values,
+and the headline figures among these rows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ComparisonReason:
 
     Attributes:
         names: the conditions, or the runs, that the reason concerns.
-        of_run: the most serious reason of the verdict on the run; None: the reason does not concern a single run.
+        of_run: the most serious reason of the verdict on the run; None if the reason does not concern a single run.
     """
 
     code: ComparisonCode
@@ -88,7 +88,7 @@ def _reasons(
 _CODES = {VerdictState.NOT_VALID: ComparisonCode.RUN_NOT_VALID, VerdictState.CAUTIONS: ComparisonCode.RUN_WITH_CAUTIONS}
 
 
-# Data sheets state IOPS of 4 KiB for reads, for the 65/35 mix and for writes.
+# Data sheets state the IOPS of 4 KiB I/Os for reads, for the 65/35 mix and for writes.
 _BLOCK_SIZE_BYTES = 4 * KIB
 _MIXES = (100, 65, 0)
 _MOST_OF_TEST = 6
@@ -135,7 +135,7 @@ def _most_important(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
     """
     always = {measure.key for measure in SOUGHT_ALWAYS}
     sought = [row for row in rows if row.quantity.key in always]
-    # The total of different loads has no useful meaning.
+    # The total of different loads has no useful meaning, so such rows are omitted.
     rows = [row for row in rows if not row.workload.is_combination]
     of_cells = [row for row in rows if row.quantity.key in QUANTITIES]
     streams = [row.section for row in of_cells if row.part]
@@ -154,8 +154,8 @@ def _most_important(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
 
 
 def _of_streams(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
-    """Yield the rows with the main quantity of each stream, then those of the flushes, then the tail latencies of the
-    other streams.
+    """Yield first the rows with the main quantity of each stream, then the rows of the flushes, and last the rows with
+    the tail latencies of the other streams.
     """
     streams = [row for row in rows if row.workload.stream is not None]
     main = [row for row in streams if row.quantity is find_main_quantity(row.workload)]
@@ -174,8 +174,8 @@ def _of_phases(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
 
 
 def _of_cells(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
-    """Yield the rows with the first quantity of the cells that a data sheet states, and the row with the tail latency
-    of the last of these cells.
+    """Yield the rows with the first quantity of the cells that data sheets usually state, and the row with the tail
+    latency of the last of these cells.
     """
     if not rows:
         return
@@ -200,19 +200,19 @@ def _tail(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
     yield from [row for row in rows if row.quantity in PERCENTILES][-1:]
 
 
-# The recorded time is always UTC. An imported run may contain only the day.
+# The recorded time is always UTC. For an imported run, the recorded time may consist of the date only.
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d)?(?!\d)", re.ASCII)
 FEWEST_TOGETHER = 3
-"""The smallest number of runs in a cohort or a history. Two runs are compared as a pair."""
+"""The smallest number of runs in a cohort or a history. Two runs always form a pair."""
 
 
 class Arrangement(StrEnum):
     RUNS = "runs"
     """Each run is compared with the first run."""
     COHORT = "cohort"
-    """Each figure is shown as a distribution over drives of one model."""
+    """Each figure is shown as a distribution over several drives of one model."""
     HISTORY = "history"
-    """Each figure is shown as a change over time for one drive."""
+    """Each figure of one drive is shown as a change over time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +222,7 @@ class Comparison:
     Attributes:
         names: distinct names of the runs, in the order of ``results``.
         headlines: the most important rows of each test, such as the figures of a data sheet.
-        repeated: the runs of which several files were given, with the number of files.
+        repeated: the runs for which the user gave several files, with the number of files.
         cohort, history: the cohort or the history; None in any other arrangement.
     """
 
@@ -236,8 +236,8 @@ class Comparison:
     history: History | None = None
 
     def ratios(self, row: ComparedRow) -> tuple[float | None, ...]:
-        """Return the ratio of the value of each run to the value of the first run. In a cohort, the ratio is to the
-        median of the row. None: there is no ratio.
+        """Return the ratio of each run's value to the value of the first run. In a cohort, the value is divided by the
+        median of the row instead. None means that there is no ratio.
         """
         if self.arrangement is not Arrangement.COHORT:
             first, *others = row.entries
@@ -248,7 +248,7 @@ class Comparison:
 
 
 def compare_files(results: Sequence[RunResult], wanted: Arrangement | None = None) -> Comparison:
-    """Compare the runs of several files. If several files belong to the same run, the run is compared once.
+    """Compare the runs of several files. If several files contain the same run, the run is compared once.
 
     Raises:
         UsageError: all files belong to the same run, or ``compare`` refuses the runs.
@@ -309,7 +309,7 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
 
 
 def _does_any_pair_share(results: Sequence[RunResult]) -> bool:
-    """Return whether at least two of several runs have a value in common.
+    """Return whether at least two of the runs have a value in common.
 
     If so, the matrix and the curves of the comparison show the values of these runs, and a dash for all other runs.
     """
@@ -321,8 +321,8 @@ def _days(results: Sequence[RunResult]) -> tuple[float, ...]:
 
 
 def _lacking(results: Sequence[RunResult]) -> str:
-    """Return the words for what the runs do not have in common: a test, or a load of the common tests, such as a mix or
-    queue depth.
+    """Return, in words, what the runs do not have in common. This is a test, or a load of the common tests, such as a
+    mix or a queue depth.
     """
     common = set.intersection(*({test.name for test in result.tests} for result in results))
     return f"load of {', '.join(sorted(common))}" if common else "test"
@@ -341,7 +341,7 @@ def explain_nothing_common(results: Sequence[RunResult]) -> str:
 
 
 def _names(results: Sequence[RunResult]) -> tuple[str, ...]:
-    """Return the names of the runs. Equal names are numbered, so that no two names are the same."""
+    """Return the names of the runs. Equal names receive a number, so that every name is unique."""
     names = [result.info.name for result in results]
     return tuple(_tell_apart(name, number, names) for number, name in enumerate(names, start=1))
 
@@ -359,7 +359,7 @@ def _tell_apart(name: str, number: int, names: Sequence[str]) -> str:
 
 
 def find_day(result: RunResult) -> float | None:
-    """Return the start of a run in days since 1970; None: the start is not known."""
+    """Return the start of a run in days since 1970, or None if the start is not known."""
     text = result.info.started_utc
     if not text:
         return None
@@ -402,7 +402,7 @@ def _arrange(results: Sequence[RunResult], wanted: Arrangement | None) -> tuple[
 
 def _choose(results: Sequence[RunResult]) -> Arrangement:
     """Choose an arrangement according to the drives of the runs. An unknown model or serial number counts as different
-    from all others.
+    from every other model or serial number.
     """
     models = {
         (result.info.device.get("kind"), result.info.device.get("model"), result.info.device.get("capacity_bytes"))
@@ -416,6 +416,6 @@ def _choose(results: Sequence[RunResult]) -> Arrangement:
         return Arrangement.COHORT
     days = [find_day(result) for result in results]
     dated = None not in days and len(set(days)) == len(days)
-    # Results of different partitions or namespaces of a drive are not the history of one device.
+    # Results of different partitions or namespaces of a drive do not form the history of one device.
     parts = {find_measured_part(result.info.device) for result in results}
     return Arrangement.HISTORY if len(parts) == 1 and dated else Arrangement.RUNS

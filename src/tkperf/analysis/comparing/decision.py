@@ -1,5 +1,5 @@
-"""The decision of a comparison: the most important figures, the runs ranked by each figure, and the use of a drive for
-which each figure matters.
+"""The decision of a comparison. It contains the most important figures, the ranking of the runs by each figure, and the
+kind of use for which each figure matters.
 
 A run ranks before another run only if the difference is beyond noise and at least 3 % (docs/explanation/method.md,
 section "Ranking").
@@ -19,13 +19,13 @@ LEAST_DIFFERENCE = 0.03
 """Two values have the same rank if their difference is less than this share of the better value, even if the noise is
 smaller.
 
-The intervals of two runs do not contain the differences between drives of the same model, which may be larger. The
-limit is therefore a convention (ADR 60).
+The intervals of two runs do not cover the differences between drives of the same model. These differences may be
+larger. The limit is therefore a convention (ADR 60).
 """
 
 
 class Use(StrEnum):
-    """A use for which a drive is bought."""
+    """A kind of use for which a user buys a drive."""
 
     WRITES = "sustained random writes"
     READS = "random reads"
@@ -45,8 +45,8 @@ class Unranked(StrEnum):
     THROTTLED = "throttled"
     HOST_LIMITED = "host-limited"
     NO_INTERVAL = "no interval"
-    """Other values of the figure have an interval, but this value has no interval. The significance of a difference is
-    therefore not known.
+    """Other values of the figure have an interval, but this value has none. It is therefore not known whether a
+    difference from this value is significant.
     """
     OWN_LOAD = "against its own reads"
     """The rate of the reader is a share of the rate that each drive reaches alone, so a smaller factor does not mean a
@@ -60,7 +60,7 @@ class Unranked(StrEnum):
 
 
 class Standing(StrEnum):
-    """Place of a ranked value among all ranked values.
+    """The place of a ranked value among all ranked values.
 
     ``BEST`` and ``WORST`` certainly differ from all other values. ``EQUAL`` means that the difference from the best
     value is within noise or less than 3 %. ``UNDECIDED`` means that the noise is not known, or is too great to
@@ -79,9 +79,10 @@ class DecisionCell:
     """The value of one run for a figure.
 
     Attributes:
-        entry: the value. The ratio of the entry is relative to the best ranked value; None: this value is the best.
-        unranked: the reason why the value is not ranked; None: the value is ranked.
-        standing: the place among the ranked values; None: the value is not ranked, or is the only ranked value.
+        entry: the value. The ratio of the entry is relative to the best ranked value. The ratio is None if this value
+            is the best.
+        unranked: the reason why the value is not ranked, or None if the value is ranked.
+        standing: the place among the ranked values; None if the value is not ranked, or if it is the only ranked value.
     """
 
     entry: Entry
@@ -94,13 +95,13 @@ class DecisionFigure:
     """A figure with the values of all runs.
 
     Attributes:
-        use: the use of a drive for which the figure matters; None: the figure belongs to no use.
-        test, section, workload, part: the place of the values. The workload has the demand of the first run that has a
-            value.
+        use: the use of a drive for which the figure matters, or None if the figure belongs to no use.
+        test, section, workload, part: the test, section, workload and part to which the values belong. The demand of
+            the workload is that of the first run with a value.
         same_demand: whether the values of all runs have the same demand.
         cells: a cell for each run.
-        ranking: numbers of the ranked runs in groups, the best group first. No run of a group certainly differs from
-            the first run of the group.
+        ranking: numbers of the ranked runs in groups, the best group first. Within a group, no difference from the
+            first run is certain.
     """
 
     key: str
@@ -127,7 +128,7 @@ class DecisionFigure:
     @property
     def better_unranked(self) -> tuple[int, ...]:
         """Return the numbers of the runs that are not ranked although their values are better than all ranked values.
-        The best value is first.
+        The run with the best value is first.
         """
         if not self.ranking:
             return ()
@@ -159,7 +160,7 @@ class Decision:
         return tuple(figure for figure in self.figures if figure.is_ranked)
 
     def of_use(self, use: Use) -> tuple[DecisionFigure, ...]:
-        """Return the figures of a use, including figures for which only one run has a value."""
+        """Return the figures for a use, including figures for which only one run has a value."""
         return tuple(figure for figure in (*self.figures, *self.alone) if figure.use is use)
 
     def count(self, standing: Standing, run: int) -> int:
@@ -174,7 +175,7 @@ def rank(
 
     Args:
         unranked: the reasons why runs must not be ranked, by the numbers of the runs. A run without a value is never
-            ranked. A run without an interval is not ranked if another run has an interval.
+            ranked. If any run has an interval, a run without an interval is not ranked.
     """
     reasons = {number: Unranked.NOT_MEASURED for number, entry in enumerate(entries) if entry.value is None}
     reasons = {**unranked, **reasons}
@@ -205,8 +206,8 @@ def rank(
 
 
 def has_interval(entry: Entry) -> bool:
-    """Return whether the uncertainty of a value is known. Without an uncertainty, no difference from another value can
-    be certain.
+    """Return whether the uncertainty of a value is known. If the uncertainty is not known, no difference from another
+    value can be certain.
     """
     return entry.uncertainty is not None and entry.uncertainty.known
 

@@ -27,16 +27,16 @@ from tkperf.model.quantity import Better, Measure
 from tkperf.model.workload import Workload
 
 FEWEST_FIXED = 3
-"""If a page has fewer fixed figures than this number, headline figures are added."""
+"""If a page has fewer fixed figures than this number, tkperf adds headline figures."""
 _MOST_FIGURES = 8
 LEAST_OF_FILLS = 0.8
-"""The kept rates of streams are comparable only if the streams wrote similar amounts. A stream is too short if the
-number of times that it filled the drive is less than this share of the number of the longest stream.
+"""The kept rates of streams can be compared only if the streams wrote similar amounts. A stream is too short if it
+filled the drive less often than this share of the number of fills by the longest stream.
 """
 
 
 class _Measured(NamedTuple):
-    """The value of one run before the ranking."""
+    """The value of one run before the runs are ranked."""
 
     workload: Workload
     entry: Entry
@@ -64,19 +64,20 @@ def build_decision(comparison: Comparison) -> Decision:
 
 
 def find_fixed_figures(result: RunResult) -> tuple[DecisionFigure, ...]:
-    """Return the fixed figures that a run has, with the values that a comparison of such runs would show."""
+    """Return the fixed figures of a run, with the values that a comparison of such runs would show."""
     found = map(_Finder((result,)).find_fixed, FIXED)
     return tuple(figure for figure in found if figure is not None)
 
 
 class _Finder:
-    """Search for figures in several runs."""
+    """A search for the figures that several runs have in common."""
 
     def __init__(self, results: Sequence[RunResult]) -> None:
         self._results = results
         self._count = len(results)
         self._not_comparable = _find_not_comparable(results)
-        # For each figure and load, the mapping contains the values at each place, with the numbers of the runs.
+        # For each figure and each load, the mapping contains the values at each place. The keys of the values are the
+        # numbers of the runs.
         self._values: dict[tuple[str, int], dict[_Place, list[tuple[int, FigureValue]]]] = {}
         for number, result in enumerate(results):
             for value in find_values(result):
@@ -84,8 +85,8 @@ class _Finder:
                 self._values.setdefault((value.key, value.load), {}).setdefault(place, []).append((number, value))
 
     def find_fixed(self, fixed: FixedFigure) -> DecisionFigure | None:
-        """Return a fixed figure at the place where most runs have a value. If no test measured a figure of writes for
-        two runs, the rate of a stream of writes is used.
+        """Return a fixed figure at the place where most runs have a value. If no two runs measured a figure of writes
+        in a test, the rate of a stream of writes is used.
         """
         best: tuple[_Place, _Runs] | None = None
         for load in range(len(fixed.loads)):
@@ -98,7 +99,7 @@ class _Finder:
 
     def _of_load(self, key: str, load: int) -> Iterator[tuple[_Place, _Runs]]:
         """Yield the values of a load at each place. If there are several demands, yield the values at the demand that
-        most runs have, and among these demands at the greatest.
+        most runs have in common. If several demands are equally common, the greatest of these demands is used.
         """
         for place, values in self._values.get((key, load), {}).items():
             varying = {axis for _, value in values for axis in value.varying}
@@ -124,8 +125,8 @@ class _Finder:
             )
 
     def find_kept_rate(self) -> DecisionFigure | None:
-        """Return the figure of the kept rate: the rate in the last quarter of a stream of random writes, in percent of
-        the rate fresh out of the box.
+        """Return the figure for the kept rate. The kept rate is the rate in the last quarter of a stream of random
+        writes, in percent of the rate fresh out of the box.
         """
         best = _choose(None, self._of_kept_rates())
         return None if best is None else self._build(KEPT_RATE_KEY, None, KEPT_RATE, *best)
@@ -146,7 +147,7 @@ class _Finder:
             )
 
     def find_headlines(self, rows: Sequence[ComparedRow], found: Sequence[DecisionFigure]) -> Iterator[DecisionFigure]:
-        """Yield the headline figures that are not among the figures already found, as figures without a use."""
+        """Yield the headline figures that are not yet among the figures. These figures belong to no use."""
         known = {(figure.test, figure.section, figure.workload, figure.measure.key) for figure in found}
         for number, row in enumerate(rows):
             place = (row.test, row.section, row.workload, row.quantity.key)
@@ -191,7 +192,7 @@ def _choose(
     best: tuple[_Place, _Runs] | None, candidates: Iterator[tuple[_Place, _Runs]]
 ) -> tuple[_Place, _Runs] | None:
     """Return the candidate for which most runs have a value. The earlier candidate ``best`` is kept if it has at least
-    two runs, or as many runs as every new candidate.
+    two runs, or if no new candidate has more runs.
     """
     if best is not None and len(best[1]) > 1:
         return best
@@ -202,8 +203,8 @@ def _choose(
 
 
 def _find_not_comparable(results: Sequence[RunResult]) -> frozenset[int]:
-    """Return the numbers of the runs that must not be compared: runs that are not valid, and simulated drives if other
-    runs measured real devices.
+    """Return the numbers of the runs that must not be compared. These are runs that are not valid, and simulated drives
+    if other runs measured real devices.
     """
     simulated = {number for number, result in enumerate(results) if result.info.is_simulated}
     invalid = {number for number, result in enumerate(results) if not is_comparable(result)}
@@ -211,8 +212,8 @@ def _find_not_comparable(results: Sequence[RunResult]) -> frozenset[int]:
 
 
 def _find_sections(results: Sequence[RunResult], test: str, name: str) -> dict[int, SectionResult]:
-    """Return the section with this name in each run, by the numbers of the runs. Runs without the section, and sections
-    that only prepare the device, are omitted.
+    """Return the section with this name in each run. The keys are the numbers of the runs. Runs without the section are
+    omitted. Sections that only prepare the device are also omitted.
     """
     return {
         number: section
@@ -226,7 +227,7 @@ def _find_sections(results: Sequence[RunResult], test: str, name: str) -> dict[i
 
 def find_short(fills: Iterable[float | None]) -> tuple[bool, ...]:
     """Return for each stream whether the stream filled the drive clearly less often than the longest stream. ``fills``
-    contains the number of fills of each stream; None: not known.
+    contains the number of fills by each stream, or None if the number is not known.
     """
     several = tuple(fills)
     most = max((one for one in several if one is not None), default=0.0)

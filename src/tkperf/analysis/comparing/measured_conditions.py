@@ -1,5 +1,5 @@
-"""Conditions under which a run was measured: the used share of the drive, the preparation of the drive, and the numbers
-of the profile.
+"""Conditions under which a run was measured. The conditions are the used share of the drive, the preparation of the
+drive, and the numbers of the profile.
 
 A comparison lists the conditions that differ. A ranking ranks only values with equal conditions.
 """
@@ -26,15 +26,16 @@ def describe_share_of_range(result: RunResult) -> str | None:
 
 
 def describe_write_cache(result: RunResult) -> str | None:
-    """Return the state of the write cache during the run: ``on``, ``off``, or the reason why it is not known."""
+    """Return the state of the write cache during the run: ``on``, ``off``, or the reason why the state is not known."""
     value = result.info.device.get("write_cache_in_run")
     return str(value).split(",")[0] if value is not None else None
 
 
 def find_numbers(result: RunResult, tests: Sequence[str]) -> dict[str, str]:
-    """Return the part of the run's profile that these tests use, with flat keys such as ``iops.step_s``.
+    """Return the part of the run's profile that these tests use. The keys are flat, such as ``iops.step_s``.
 
-    Demand, active range and write cache are omitted, because their values in the run are compared instead.
+    The demand, the active range and the write cache are omitted, because a comparison uses the values that the run
+    recorded instead.
     """
     lookups = (find_test(result.info.suite, name, result.info.profile) for name in tests)
     definitions = [test for test in lookups if test is not None]
@@ -57,7 +58,7 @@ def _table(result: RunResult, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _flat(key: str, value: object) -> Iterator[tuple[str, str]]:
-    """Yield the keys and values of nested tables with flat keys. The tables of a list are numbered from 1, as in
+    """Yield the keys and values of nested tables as flat keys. The tables of a list are numbered from 1, as in
     ``phases.2.step_s``.
     """
     if isinstance(value, dict):
@@ -71,7 +72,9 @@ def _flat(key: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: object) -> str:
-    """Return a value as text. The numbers 1 and 1.0 give the same text, and a list gives the same text as a tuple."""
+    """Return a value as text. The numbers 1 and 1.0 result in the same text, and so do a list and a tuple with the same
+    items.
+    """
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, list | tuple):
@@ -80,14 +83,14 @@ def _text(value: object) -> str:
 
 
 def describe_purge(result: RunResult, section: SectionResult) -> str | None:
-    """Return the purge method of a section; None: not known."""
+    """Return the purge method of a section, or None if not known."""
     if section.purge is None:
         return None if result.info.imported else "none"
     return section.purge.method
 
 
 def describe_preconditioning(result: RunResult, section: SectionResult) -> str | None:
-    """Return the amount and the load of preconditioning; None: not known.
+    """Return the amount and the load of preconditioning, or None if not known.
 
     The amount is a multiple of the preconditioned range, as in the specifications.
     """
@@ -104,8 +107,8 @@ def describe_preconditioning(result: RunResult, section: SectionResult) -> str |
 
 
 def find_value_conditions(result: RunResult, test: str, section: SectionResult) -> dict[str, str | None]:
-    """Return the conditions that must be equal for values of a section to be ranked together, by the names of the
-    conditions; None: not known.
+    """Return the conditions that must be equal before values of a section are ranked together. The keys are the names
+    of the conditions. A value of None means that the condition is not known.
 
     The host is not one of the conditions, because a value that the host limited or disturbed is not ranked.
     """
@@ -128,8 +131,8 @@ def find_value_conditions(result: RunResult, test: str, section: SectionResult) 
 
 
 def _without_sectors(key: str, text: str) -> str:
-    """Remove block sizes below 4 KiB from a list, because a drive with sectors of 4 KiB cannot be measured with such
-    block sizes.
+    """Return a list of block sizes without the sizes below 4 KiB, because a drive with sectors of 4 KiB cannot be
+    measured with such block sizes.
     """
     if not key.endswith("block_sizes_kib"):
         return text
@@ -139,7 +142,7 @@ def _without_sectors(key: str, text: str) -> str:
 def _is_small(size_kib: str) -> bool:
     try:
         return float(size_kib) < _LARGEST_SECTOR_KIB
-    except ValueError:  # the run file of another user may contain any text
+    except ValueError:  # The run file of another user can contain any text.
         return False
 
 

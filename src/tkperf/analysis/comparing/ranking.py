@@ -16,7 +16,9 @@ from tkperf.model.same_device import find_measured_part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differing:
-    """A condition of a value that differs from the same condition of the ranked values; None: not known."""
+    """A condition under which a value was measured and that differs from the same condition of the ranked values. None
+    means that the condition is not known.
+    """
 
     name: str
     value: str | None
@@ -25,13 +27,13 @@ class Differing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedRun:
-    """A run with its value of a figure.
+    """A run together with its value of a figure.
 
     Attributes:
         number: place of the run among all given runs.
-        value: the value; None: the run has no value for the figure.
-        place: the place in the ranking. Place 1 belongs to all runs that do not certainly differ from the best run.
-            None: the run is not ranked.
+        value: the value, or None if the run has no value for the figure.
+        place: the place in the ranking. Place 1 belongs to the best run and to all runs for which a difference from the
+            best run is not certain. None means that the run is not ranked.
         differing: the conditions that differ from those of the ranked values.
     """
 
@@ -45,12 +47,13 @@ class RankedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The drives of many runs, ranked by a figure.
+    """The drives of many runs, ranked according to one figure.
 
     Attributes:
-        conditions: the conditions of the ranked values; empty: no run has a value.
+        conditions: the conditions of the ranked values, empty if no run has a value.
         ranked: the ranked runs, the best first.
-        others: the runs that are not ranked. Runs with a value are first. The cell of each run contains the reason.
+        others: the runs that are not ranked. Runs with a value are listed first. The cell of each run contains the
+            reason why the run is not ranked.
     """
 
     key: str
@@ -65,8 +68,8 @@ class Ranking:
 
     @property
     def is_simulated(self) -> bool:
-        """Return whether the shown values are those of simulated drives. In this case, all values are simulated,
-        because simulated drives are never ranked together with real drives.
+        """Return whether the shown values were measured on simulated drives. If one value is simulated, all values are
+        simulated, because simulated drives are never ranked together with real drives.
         """
         shown = self.ranked or self.others
         return bool(shown) and all(one.run.is_simulated for one in shown)
@@ -76,10 +79,11 @@ _Conditions = tuple[tuple[str, str | None], ...]
 
 
 def rank_runs(runs: Sequence[RunFigures], key: str) -> Ranking:
-    """Return the drives ranked by a figure. ``key`` is one of the keys of ``MEASURES``.
+    """Return the drives ranked according to a figure. ``key`` is one of the keys of ``MEASURES``.
 
-    The ranking uses the conditions under which most drives have a value that can be ranked. If there are several runs
-    of one drive, only the newest run is ranked. Simulated drives are ranked only if no real drive has a value.
+    The ranking uses the conditions under which the greatest number of drives have a value that can be ranked. If there
+    are several runs of one drive, only the newest run is ranked. Simulated drives are ranked only if no real drive has
+    a value.
     """
     measure = MEASURES[key]
     excluded = _find_excluded(runs, key)
@@ -129,8 +133,8 @@ def _values_of(run: RunFigures, key: str) -> Iterator[FigureValue]:
 
 
 def _find_excluded(runs: Sequence[RunFigures], key: str) -> dict[int, Unranked]:
-    """Return the runs that must not be ranked, with the reasons. These are runs that are not valid, and simulated
-    drives if a real drive has a value.
+    """Return the runs that must not be ranked, with the reasons. A run must not be ranked if it is not valid. A
+    simulated drive must not be ranked if a real drive has a value.
     """
     simulated = [number for number, run in enumerate(runs) if run.is_simulated]
     drives = any(not run.is_simulated and any(_values_of(run, key)) for run in runs)
@@ -141,8 +145,8 @@ def _find_excluded(runs: Sequence[RunFigures], key: str) -> dict[int, Unranked]:
 
 
 def _find_usual(runs: Sequence[RunFigures], key: str, excluded: Mapping[int, Unranked]) -> _Conditions:
-    """Return the conditions under which most drives have a value. If several sets of conditions have equally many
-    drives, return those of the preferred load.
+    """Return the conditions under which the greatest number of drives have a value. If several sets of conditions have
+    equally many drives, return the set that belongs to the preferred load.
     """
     drives: dict[_Conditions, set[Hashable]] = {}
     orders: dict[_Conditions, tuple[float, int]] = {}
@@ -153,14 +157,14 @@ def _find_usual(runs: Sequence[RunFigures], key: str, excluded: Mapping[int, Unr
                     conditions = freeze_conditions(run, value)
                     drives.setdefault(conditions, set()).add(_identify(run, number))
                     orders.setdefault(conditions, order_of(value))
-        if drives:  # values that cannot be ranked decide only if no other value exists
+        if drives:  # Values that cannot be ranked decide only if no other value exists.
             return max(drives, key=lambda one: (len(drives[one]), tuple(-part for part in orders[one])))
     return ()
 
 
 def order_of(value: FigureValue) -> tuple[float, int]:
-    """Return a key that sorts values by preference, the preferred value first. The order is first that of the loads of
-    the figure, and then the demand, with the greatest demand first.
+    """Return a key that sorts values by preference, the preferred value first. Values are sorted according to the load
+    in the order of the figure's loads, and then according to the demand. The greatest demand is first.
     """
     load = float("inf") if value.load == STREAM else value.load
     return load, -value.workload.total_outstanding_ios
@@ -202,7 +206,9 @@ def _find_reasons(
 
 
 def _find_repeated(runs: Sequence[RunFigures], reasons: Mapping[int, Unranked]) -> Iterator[tuple[int, Unranked]]:
-    """Yield the runs that repeat a ranked run: older runs of the same drive, and further files of the same run."""
+    """Yield the runs that repeat a ranked run. These are older runs of the same drive, and additional files of the same
+    run.
+    """
     of_drives: dict[Hashable, list[int]] = {}
     for number, run in enumerate(runs):
         if number not in reasons:
@@ -216,8 +222,8 @@ def _find_repeated(runs: Sequence[RunFigures], reasons: Mapping[int, Unranked]) 
 
 
 def _identify(run: RunFigures, number: int) -> Hashable:
-    """Return a key that identifies the drive of a run. If the drive is not known, the key differs from all others, so
-    the drive counts as a separate drive.
+    """Return a key that identifies the drive of a run. If the drive is not known, the key is unique, so the run counts
+    as a run of a separate drive.
     """
     part = find_measured_part(dict(run.device))
     if part is not None:
@@ -226,7 +232,7 @@ def _identify(run: RunFigures, number: int) -> Hashable:
 
 
 NUMBERS = "numbers of the profile"
-"""Name of the condition that replaces all numbers of the profile in a shortened record."""
+"""Name of the condition that replaces all numbers of the profile in a shortened record of a run."""
 _MOST_VALUES = 4
 
 
@@ -246,7 +252,9 @@ def shorten_figures(run: RunFigures) -> RunFigures:
 
 
 def _shorten_conditions(conditions: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Replace all numbers of the profile with one digest. The names of these conditions contain a dot."""
+    """Return the conditions with one digest in place of all numbers of the profile. A condition belongs to the profile
+    if its name contains a dot.
+    """
     numbers = sorted((name, text) for name, text in conditions.items() if "." in name)
     digest = blake2b(repr(numbers).encode(errors="replace"), digest_size=8).hexdigest()
     return {**{name: text for name, text in conditions.items() if "." not in name}, NUMBERS: digest}

@@ -1,7 +1,7 @@
 """The values of one run from which the fixed figures of a comparison are chosen.
 
-tkperf finds a value according to the workload, and not according to the test that measured the workload. A comparison
-or a ranking chooses among these values. The values depend only on one run, so tkperf can store them.
+tkperf searches for a value by workload. The test that measured the workload does not matter. A comparison or a ranking
+chooses among these values. These values depend on one run only, so tkperf can store them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tkperf.model.units import KIB, MIB, on_one_line
 from tkperf.model.workload import Access, Workload
 
 KEPT_RATE = Measure(key="kept_rate_percent", label="kept rate", unit="%", better=Better.HIGHER)
-"""The rate in the last quarter of a stream of writes, in percent of the rate fresh out of box."""
+"""The rate in the last quarter of a stream of writes, in percent of the rate fresh out of the box."""
 _IsWanted = Callable[[Workload], bool]
 
 
@@ -44,7 +44,7 @@ class FixedFigure:
     """A figure that every comparison shows if the runs have values for the figure.
 
     Attributes:
-        loads: the loads to which the figure may apply. A comparison uses the first load for which two runs have values.
+        loads: the loads to which the figure can apply. A comparison uses the first load for which two runs have values.
     """
 
     key: str
@@ -55,7 +55,7 @@ class FixedFigure:
 
 def _is_of(work: Workload, access: Access, read_percent: int, block_size_bytes: int, single: bool | None) -> bool:
     """Return whether a workload is of this kind. If ``single`` is True, the load must have exactly one outstanding I/O.
-    If False, the load must have several. If None, any number is accepted.
+    If ``single`` is False, the load must have several outstanding I/Os. If ``single`` is None, any number is accepted.
     """
     return (
         (work.access, work.read_percent, work.block_size_bytes) == (access, read_percent, block_size_bytes)
@@ -68,7 +68,7 @@ def _is_of(work: Workload, access: Access, read_percent: int, block_size_bytes: 
 
 def _random(*read_percents: int, single: bool | None) -> tuple[_IsWanted, ...]:
     """Return functions that recognise random 4 KiB loads with these mixes. If ``single`` is None, loads with several
-    outstanding I/Os are preferred to loads with a single outstanding I/O.
+    outstanding I/Os precede loads with a single outstanding I/O.
     """
     return tuple(
         partial(
@@ -98,11 +98,11 @@ FIXED = (
 )
 KEPT_RATE_KEY = "kept_rate"
 STREAM = -1
-"""Marks a value that is the rate of a stream. Such a value is used if no test measured one of the loads of the
-figure.
+"""Index that marks a value as the rate of a stream. Such a value is used only if no test measured one of the loads of
+the figure.
 """
 MEASURES: dict[str, Measure] = {**{fixed.key: fixed.measure for fixed in FIXED}, KEPT_RATE_KEY: KEPT_RATE}
-"""The measure of each figure by the key of the figure, in the order of the matrix."""
+"""The measure of each figure, in the order of the matrix. The keys are those of the figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,12 +111,12 @@ class FigureValue:
 
     Attributes:
         key: key of the figure.
-        load: index of the workload among the loads of the figure, in which the preferred load is first; or ``STREAM``.
+        load: index of the workload among the loads of the figure, or ``STREAM``. The preferred load has the index 0.
         varying: keys of the axes in which the workloads of the section differ.
         cautions: cautions about the load, from the plan of the section.
-        unranked: the reason why the value must not be ranked; None: the value may be ranked.
-        fills: for the kept rate, the number of times that the stream filled the active range; None: not known, or
-            another figure.
+        unranked: the reason why the value must not be ranked, or None if the value may be ranked.
+        fills: for the kept rate, the number of times that the stream filled the active range. None means that the
+            number is not known, or that the value belongs to another figure.
     """
 
     key: str
@@ -138,7 +138,7 @@ class RunFigures:
 
     Attributes:
         device: facts about the drive, by the names in the run file.
-        conditions: for each test and section with values, the conditions that must be equal for a ranking.
+        conditions: for each test and section with values, the conditions that must be equal before values are ranked.
         is_valid: whether the verdict on the run allows comparisons.
     """
 
@@ -160,7 +160,7 @@ class RunFigures:
         return {**self.conditions.get(join_place(value.test, value.section), {}), **load}
 
 
-# Facts about the drive that a ranking or a list shows, or that distinguish drives.
+# Facts about the drive that a ranking or a list shows. Some of these facts distinguish drives.
 _DEVICE = (
     *("kind", "model", "serial", "firmware", "capacity_bytes", "interface"),
     *("unit", "partition", "partition_start_bytes"),
@@ -197,7 +197,7 @@ def build_run_figures(result: RunResult) -> RunFigures:
 
 
 def is_comparable(result: RunResult) -> bool:
-    """Return whether the verdict on a run allows its values to be compared."""
+    """Return whether the verdict on a run allows a comparison of its values."""
     return judge_run(result).state is not VerdictState.NOT_VALID
 
 
@@ -233,8 +233,8 @@ def _of_cells(test: str, section: SectionResult) -> Iterator[FigureValue]:
     for fixed in FIXED:
         for load, is_wanted in enumerate(fixed.loads):
             wanted = dict.fromkeys(cell.workload for cell in section.cells if is_wanted(cell.workload))
-            # The limit is greater than the number of workloads in any sweep. A limit is necessary, because the run file
-            # of another user may contain any number.
+            # The limit exceeds the number of workloads in any sweep. A limit is necessary, because the run file of
+            # another user can contain any number.
             for workload in islice(wanted, _MOST_DEMANDS):
                 entry = build(workload, fixed.measure)
                 if entry.value is not None:
@@ -310,13 +310,13 @@ def _of_kept_rate(test: str, section: SectionResult, length_bytes: int | None) -
 
 
 def _find_workload(section: SectionResult) -> Workload | None:
-    """Return the workload of a stream. None: the section is not a stream, or has too few slices."""
+    """Return the workload of a stream. None means that the section is not a stream, or that it has too few slices."""
     return section.slices[0].values.workload if is_stream(section) else None
 
 
 def find_reason(section: SectionResult, entry: Entry, *, steady: bool | None) -> Unranked | None:
-    """Return the reason why a value must not be ranked; None: the value may be ranked. ``steady`` is None if steady
-    state was not judged.
+    """Return the reason why a value must not be ranked, or None if the value may be ranked. ``steady`` is None if
+    steady state was not judged.
     """
     if entry.value is None:
         return Unranked.NOT_MEASURED

@@ -1,5 +1,5 @@
-"""Bandwidth budgets of the parts that drives share, groups of drives that keep within these budgets, and the mutual
-influence of drives.
+"""Bandwidth budgets of the parts that drives share. The module forms groups of drives that keep within these budgets,
+and judges whether drives slow each other down.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BY_BUDGET = {
 def build_budgets(paths: Sequence[DrivePath]) -> tuple[PartBudget, ...]:
     """Return the budget of every part that two or more drives share, in the order from the drives to the CPU.
 
-    The demand is the sum of the bandwidths of the drives' links in one direction. This sum is an upper limit: no drive
+    The demand is the sum of the bandwidths of all drive links in one direction. This sum is an upper limit: no drive
     can exceed the bandwidth of its link, and many drives need less.
     """
     parts: dict[str, Part] = {}
@@ -67,9 +67,10 @@ def build_budgets(paths: Sequence[DrivePath]) -> tuple[PartBudget, ...]:
 def group_drives(paths: Sequence[DrivePath], parallel: Parallel) -> tuple[DriveGroup, ...]:
     """Return the groups of drives that run at the same time. The groups run one after the other.
 
-    With ``auto``, each drive, in slot order, joins the first group in which the drive overloads no shared part. A
-    budget that is not known does not separate drives, but the group records that the budget is not known. With ``all``,
-    there is one group. With a number, the groups have this size, in slot order, and the budgets do not matter.
+    With ``auto``, the drives are assigned in slot order. Each drive joins the first group in which the drive overloads
+    no shared part. An unknown budget does not separate drives, but the group records that the budget is not known. With
+    ``all``, there is one group. With a number, the drives are divided in slot order into groups of this size, and the
+    budgets are ignored.
 
     Args:
         paths: the drives of one host.
@@ -112,8 +113,8 @@ def _build_group(paths: Sequence[DrivePath]) -> DriveGroup:
 
 
 def judge_sharing(group: DriveGroup, reads: Mapping[str, ReadsCompared]) -> dict[str, SharingState]:
-    """Return the possible influence of the other drives on each drive of a group. The comparison of reads decides if
-    its result is known. Otherwise, the budgets decide.
+    """Return whether the other drives of a group may influence each drive. If the result of the comparison of reads is
+    known, this result decides. Otherwise, the budgets decide.
     """
     return {drive: _judge(drive, group, reads.get(drive)) for drive in group.drives}
 
@@ -135,16 +136,17 @@ def assign_cpus(
 ) -> CpuPlan:
     """Return the CPUs of drives that run at the same time.
 
-    The first CPU is reserved for all other programs. Drives with the same near CPUs are treated alike: either each
-    drive receives as many CPUs as it has threads, or all these drives share the near CPUs. A drive receives the
-    remaining CPUs if its NUMA node is not known, or if no CPU of the node may be used. CPUs of different cores are
-    assigned before further CPUs of the same core.
+    The first CPU is reserved for all programs that do not belong to a drive. Drives with the same near CPUs are treated
+    equally. Either each of these drives receives as many CPUs as it has threads, or all of them share the near CPUs. A
+    drive receives the remaining CPUs if its NUMA node is not known, or if no CPU of the node may be used. CPUs of
+    different cores are assigned before further CPUs of the same core.
 
     Args:
         paths: the drives of one group, on one host.
-        threads: the largest number of threads that fio runs at the same time, by drive. A missing drive has 1 thread.
+        threads: for each drive, the largest number of threads that fio runs at the same time. A drive that is missing
+            has 1 thread.
         allowed: CPUs that may be used.
-        cores: for each CPU, all CPUs of the same core. A missing CPU is the only CPU of its core.
+        cores: for each CPU, all CPUs of the same core. A CPU that is missing is the only CPU of its core.
 
     Raises:
         ValueError: no CPU may be used.
@@ -158,7 +160,7 @@ def assign_cpus(
         pools.setdefault(free.intersection(path.near_cpus), []).append(path)
     given: dict[str, tuple[int, ...]] = {}
     budgets = []
-    # Drives that may use any CPU receive CPUs last.
+    # Drives that can use any CPU receive their CPUs last.
     for near, drives in sorted(pools.items(), key=lambda pool: not pool[0]):
         taken = {cpu for cpus in given.values() for cpu in cpus}
         within = near or free
@@ -184,7 +186,7 @@ def assign_cpus(
 
 
 def _in_order(cpus: AbstractSet[int], cores: Mapping[int, Sequence[int]], rest: AbstractSet[int]) -> list[int]:
-    """Return the CPUs in the order of assignment. One CPU of each core comes before the second CPU of any core. The
+    """Return the CPUs in the order of assignment. The first CPU of every core precedes the second CPU of any core. The
     core of ``rest`` is last.
     """
 
@@ -214,19 +216,19 @@ def _build(
     )
 
 
-# A drive does not count as slowed down if it loses at most this share of its rate because of other drives.
+# The largest share of its rate that a drive may lose because of other drives without counting as slowed down.
 TOLERATED_LOSS = 0.02
 
 
 def compare_reads(drive: str, alone: Sequence[float], together: Sequence[float]) -> ReadsCompared:
-    """Compare the reads of a drive alone with the reads of the same drive while other drives read.
+    """Return whether a drive reads more slowly while other drives also read.
 
     The drive is slowed down if the whole interval of the ratio is below 1 - ``TOLERATED_LOSS``, or if the drive read
     nothing while other drives read. The drive is not slowed down if no part of the interval is below this limit. In all
-    other cases, the outcome is not known.
+    other cases, the result is that the influence is not known.
 
     Args:
-        alone, together: the rate of each second in order. Both are I/Os, or both are bytes.
+        alone, together: the rate of each second in order. Both arguments must use the same unit: I/Os or bytes.
     """
     (before, of_before), (now, of_now) = _mean(alone), _mean(together)
     known = build_ratio(now, of_now, before, of_before)

@@ -1,7 +1,7 @@
 """Find the levels of a rate (fresh out of the box, in transition, steady), and sudden drops of the rate.
 
-The search for levels is robust: because of medians over a few neighbours, single spikes and stalls do not move a
-boundary, and the band around a level is as wide as the noise of the level. In a sudden drop, a rate falls to less than
+The search for levels is robust. It uses medians over a few neighbouring values, so single spikes and stalls do not move
+a boundary. The band around a level is as wide as the noise of the level. In a sudden drop, a rate falls to less than
 half from one value to the next. docs/explanation/method.md contains each rule and its reason.
 """
 
@@ -28,41 +28,42 @@ from tkperf.analysis.timeline.series import (
 from tkperf.model.measurement import FloatArray
 
 LEAST_FOR_LEVELS = 10
-# A value leaves the last level if it differs from the level by a tenth. The fitted change over the settled part is also
-# at most a tenth, which is the limit of the PTS for a slope.
+# A value does not belong to the last level if it differs from the level by a tenth. The fitted change over the settled
+# part must also not exceed a tenth, which is the limit of the PTS for a slope.
 BAND = 0.10
 MOST_CHANGE = 0.10
-# The first number is the share of the series, at its end, that must be flat. The second number is the largest change of
-# a fitted line over this part. A rate that changes faster would change by another 10 % in less time than the whole
+# The first number is the share at the end of the series that must be flat. The second number is the largest change of a
+# fitted line over this part. If the rate changes faster, it would change by another 10 % in less time than the whole
 # stream took.
 LAST_PART = 0.25
 MOST_CHANGE_AT_END = 0.03
-# The values of a level before the last level ("held level") stay within this share of their median, and the fitted
-# change over these values is at most that of a flat end. A slow decline could also stay within the band, but its fitted
-# change is up to twice the width of the band.
+# The values of a level before the last level ("held level") stay within this share of their median. The fitted change
+# over these values must not exceed the limit for a flat end. A slow decline could also stay within the band, but its
+# fitted change is up to twice the width of the band.
 HELD_BAND = 0.05
-# A level must end abruptly: the distance between the level and the following values is at least this multiple of the
-# fitted change over the level. In a decline at constant speed, the multiple is only 1.25.
+# A level must end abruptly. The distance between the level and the following values must be at least this multiple of
+# the fitted change over the level. In a decline at constant speed, the multiple is only 1.25.
 LEAST_ABRUPT = 3.0
 # Values belong to another level if they differ by this share, which is more than the largest allowed distance of a
 # value from its own level.
 OTHER_LEVEL = 0.12
-# Values are not at a level if the range that contains eight of ten values is wider than this share of the level. A sine
-# wave of 15 % has a level. A sine wave of 20 % and a square wave have none.
+# The rate is not at a level if the range that contains eight of ten values is wider than this share of the median. A
+# rate that varies like a sine wave of 15 % has a level. A sine wave of 20 % and a square wave have no level.
 MOST_SWING = 1 / 3
-# The range of noise without memory may be wider, because the mean of a few such values is always near the level. In
-# noise without memory, neighbouring values hardly correlate, and the mean is near the median.
+# If the noise has no memory, the range may be wider, because the mean of a few such values is always near the level.
+# Noise has no memory if neighbouring values hardly correlate and the mean is near the median.
 MOST_SWING_OF_NOISE = 1.0
 MOST_CORRELATION_OF_NOISE = 0.5
 MOST_SKEW_OF_NOISE = 0.1
 # These percentiles describe a rate that varies: eight of ten values lie between them.
 SWING_PERCENTILES = (10.0, 90.0)
-# The last part is too short for a decision if it has fewer values than the first number, and if its change exceeds the
-# limit only with the noise that is estimated from neighbours. The second number is the limit in standard deviations of
-# this noise.
+# The last part is too short for a decision if two conditions are met. It has fewer values than the first number, and
+# its change exceeds the limit only because of the noise that is estimated from neighbouring values. The second number
+# is the limit in standard deviations of this noise.
 LEAST_FOR_NOISE = 30
 SHORT_SIGMAS = 3.0
-# The greatest deviations, in standard deviations, that noise alone causes in the last level and in an earlier level.
+# The greatest deviations that noise alone causes in the last level and in an earlier level. The unit is the standard
+# deviation.
 LEVEL_NOISE_SIGMAS = 5.0
 HELD_NOISE_SIGMAS = 3.0
 # At most this share of the values of a level may lie outside the band, and never for longer than a short time.
@@ -70,21 +71,22 @@ MOST_OUTSIDE = 0.05
 SHORTEST_PHASE = 3
 # A second level must have at least this number of values, because a few values between two levels look like a level.
 LEAST_FOR_SECOND = 10
-# If at least this number of different values precedes a level, these values are a separate part. Fewer values count as
-# an irregular start of the level.
+# If at least this number of different values precedes a level, these values form a separate part. If there are fewer
+# values, they count as an irregular start of the level.
 LEAST_APART = 5
 # Up to this share of the values at the end of a level may already be changing to the next level. These values are not
 # judged.
 ON_ITS_WAY_OUT = 0.2
-# The search for a level begins with guesses of its length. The guesses range from the shortest length to this multiple
-# of the longest level found, and at least to this number of values.
+# The search for a level begins with guesses of its length, and the first guess is the shortest length. The greatest
+# guess is the first number times the length of the longest level found so far. If this level has fewer values than the
+# second number, the second number is used as its length.
 MOST_TIMES_LONGER, LEAST_TRIED = 8, 64
-# The search extends a guess step by step. GROWTH is the largest factor of one step, and MOST_STEPS is the largest
-# number of steps. In practice, a level needs few steps.
+# The search extends a guess step by step. GROWTH is the largest factor by which one step extends the guess. MOST_STEPS
+# is the largest number of steps. In practice, the search needs only a few steps to find a level.
 GROWTH = 4
 MOST_STEPS = 20
-# Longer series are reduced to this number of medians of equal parts. The boundary of the last level is then known to
-# within the length of one part.
+# Longer series are reduced to medians of this number of equal parts. The boundary of the last level is then known with
+# an error of no more than the length of one part.
 MOST_FOR_LEVELS = 3000
 
 
@@ -101,8 +103,8 @@ class RateLevel:
     """A phase of a series, from the start of its first value to the end of its last value.
 
     Attributes:
-        value: median of the phase. For a transition, the median has little meaning.
-        end_bytes: bytes read and written from the start of the series to the end of the phase; None: not known.
+        value: median of the values of the phase. The median of a transition has little meaning.
+        end_bytes: bytes read and written from the start of the series to the end of the phase, or None if not known.
     """
 
     kind: LevelKind
@@ -114,7 +116,7 @@ class RateLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swing:
-    """Spread of a rate that varies around a level without staying near the level.
+    """The spread of a rate that varies around a level and does not stay near it.
 
     Attributes:
         low, high: limits between which eight of ten values lie.
@@ -127,15 +129,16 @@ class Swing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Levels:
-    """Phases of a series.
+    """The phases of a series.
 
     Attributes:
         settled: whether the end is flat. Otherwise the last phase is a transition that has not ended.
         end_change_percent: fitted change over the last quarter, in percent of the median of this quarter; negative: the
             rate falls.
-        end_noise_percent: change over this quarter that noise alone explains, in percent of the same median.
-        swing: the spread of the rate if the end neither rises nor falls but is not at a level; None: no swing.
-        is_too_short: whether the last quarter has too few values to decide whether it is flat.
+        end_noise_percent: change over the last quarter that noise alone can explain, in percent of the same median.
+        swing: the spread of the rate if its end neither rises nor falls but is not at a level. None means that there is
+            no swing.
+        is_too_short: whether the last quarter has too few values to decide whether the rate is flat.
     """
 
     phases: tuple[RateLevel, ...]
@@ -147,7 +150,7 @@ class Levels:
 
 
 def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
-    """Return the phases of a rate; None: the series has fewer than ten values.
+    """Return the phases of a rate, or None if the series has fewer than ten values.
 
     Args:
         series: the series of a rate, which may fall or rise to a last level.
@@ -213,7 +216,7 @@ def _find_swing(values: FloatArray) -> Swing:
 
 
 def _ends_in_another_level(series: Series, first_end: int) -> bool:
-    """Return whether the first level is followed by another level that reaches to the end of the series."""
+    """Return whether a second level follows the first level and lasts until the end of the series."""
     values = series.values
     first, noise = median(values[:first_end]), _measure_local_noise(values)
     return any(
@@ -232,7 +235,7 @@ class _End:
         value: median of the last quarter.
         noise: noise of the last quarter.
         change: fitted change over the last quarter.
-        begin: first index of the part at the last level; None: the series is not settled.
+        begin: first index of the part at the last level, or None if the series is not settled.
         is_level_throughout: whether no other level precedes that part, and a line fitted through the whole series
             neither rises nor falls.
         is_too_short: whether the last quarter has too few values to decide whether it is flat.
@@ -274,10 +277,11 @@ def _find_end(series: Series) -> _End:
 
 
 def _is_too_short(series: Series, tail: int, change: FittedChange, level: float) -> bool:
-    """Return whether the last part seems flat only because the noise of too few values is estimated too high.
+    """Return whether the last part seems flat only because the noise of too few values is overestimated.
 
-    With few values, the noise is estimated at the upper end of the plausible range, so the noise explains nearly any
-    change. The differences between neighbours give a lower estimate, which a steady change hardly increases.
+    For few values, the function that estimates noise returns the upper end of the plausible range. Such noise explains
+    nearly any change. The differences between neighbouring values give a lower estimate, which a steady change hardly
+    increases.
     """
     count = len(series) - tail
     if count >= LEAST_FOR_NOISE:
@@ -297,11 +301,11 @@ def _find_last_part(series: Series) -> int:
 
 
 def _find_flat(series: Series, begin: int, tail: int, limit: float) -> int | None:
-    """Return the first index between ``begin`` and ``tail`` from which on the series is flat to its end; None: there is
-    no such index.
+    """Return the first index between ``begin`` and ``tail`` from which the series is flat until its end. None means
+    that there is no such index.
 
-    For the part from ``begin`` on, a change that noise explains does not count. A shorter part must be flat without
-    this allowance, because with few values noise could explain any change.
+    For the part that starts at ``begin``, a change that noise explains does not count. A shorter part must be flat
+    without this allowance, because noise could explain any change of a few values.
     """
     if measure_change_to_end(series, begin).is_within(limit):
         return begin
@@ -314,8 +318,8 @@ def _find_flat(series: Series, begin: int, tail: int, limit: float) -> int | Non
 
 
 def _reduced(series: Series, part_length: int) -> Series:
-    """Return the series reduced to medians of parts with ``part_length`` values. If ``part_length`` is 1, return the
-    series itself.
+    """Return the series reduced to medians. Each median is that of a part with ``part_length`` values. If
+    ``part_length`` is 1, return the series itself.
     """
     if part_length == 1:
         return series
@@ -330,9 +334,7 @@ def _reduced(series: Series, part_length: int) -> Series:
 
 
 def _count_inside(outside: NDArray[np.bool_], longest: int) -> int:
-    """Return the number of values up to the point at which the values leave the band too often, or for longer than
-    ``longest`` values.
-    """
+    """Return the number of values before the series leaves the band too often, or for more than ``longest`` values."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], outside, [False])).astype(np.int8)))
     starts, ends = edges[0::2], edges[1::2]
     count = outside.size
@@ -346,10 +348,10 @@ def _count_inside(outside: NDArray[np.bool_], longest: int) -> int:
 
 
 def _find_held_levels(series: Series, latest: int, end: _End) -> tuple[int, int]:
-    """Return the ends of the first and of the second level before the last level; 0: no such level
+    """Return the ends of the first and of the second level before the last level. The value 0 means that no such level
     exists.
 
-    A level that ends after ``latest`` is the last level, or part of it.
+    A level that ends after ``latest`` is the last level, or a part of the last level.
     """
     values = series.values
     first_end = _find_held(series, 0)
@@ -359,7 +361,7 @@ def _find_held_levels(series: Series, latest: int, end: _End) -> tuple[int, int]
     if first_end > latest or not _is_apart(values[:first_end], end.value, end.noise):
         return 0, 0
     first = median(values[:first_end])
-    # One of the next values may lie between both levels.
+    # One of the next values may lie between the two levels.
     for start in range(first_end, min(first_end + SHORTEST_PHASE, len(series))):
         second_end = _find_held(series, start)
         second = values[start:second_end]
@@ -376,8 +378,8 @@ def _find_held(series: Series, start: int) -> int:
     ``start``.
 
     The search begins with guesses of different lengths. Each guess is extended until the median no longer changes. The
-    longest result counts, because a short piece of any decline looks flat. For the same reason, a level that is flat
-    only within its noise must end abruptly.
+    longest result counts, because a short piece of any decline looks flat. A short piece is also flat within its noise.
+    Therefore a level that is flat only within its noise must end abruptly.
     """
     values = series.values[start:]
     smooth = running_median(values, 5)
@@ -403,10 +405,10 @@ def _find_held(series: Series, start: int) -> int:
 
 
 def _measure_leap(values: FloatArray, count: int) -> float:
-    """Return the distance between the median of the first values and the median of the same number
-    of following values.
+    """Return the distance between two medians: that of the first values, and that of the same number of following
+    values.
 
-    If the level reaches to the end of the series, too few values follow, and the result is infinite.
+    If the level lasts until the end of the series, too few values follow, and the result is infinite.
     """
     following = values[count : 2 * count]
     if following.size < SHORTEST_PHASE:
@@ -416,7 +418,7 @@ def _measure_leap(values: FloatArray, count: int) -> float:
 
 def _grow(values: FloatArray, smooth: FloatArray, count: int, grown: dict[int, int]) -> int:
     """Return the number of values that form a level. ``count`` is the first guess. ``grown`` stores the steps of
-    earlier guesses, because most guesses lead to the same level.
+    earlier guesses, because most guesses result in the same level.
     """
     for _ in range(MOST_STEPS):
         if (known := grown.get(count)) is None:
@@ -428,8 +430,8 @@ def _grow(values: FloatArray, smooth: FloatArray, count: int, grown: dict[int, i
 
 
 def _count_at_level(values: FloatArray, smooth: FloatArray, count: int) -> int:
-    """Return the number of values that stay in the band around the median of the first ``count`` values; 0: too few
-    values.
+    """Return the number of values that stay in the band around the median of the first ``count`` values. The result is
+    0 if there are too few values.
     """
     level = median(values[:count])
     noise = _measure_local_noise(values[: max(count, LEAST_APART)])
@@ -470,18 +472,18 @@ def _phase(kind: LevelKind, series: Series, first: int, end: int) -> RateLevel |
 
 
 LEAST_FOR_DROPS = 10
-# The level before a drop is the median of this number of values. The level after the drop is the median of up to the
-# same number of following values. The second number is the smallest number of values before a drop.
+# The level before a drop is the median of this number of values. The level after the drop is the median of the
+# following values, up to the same number. The second number is the smallest number of values before a drop.
 BEFORE, LEAST_BEFORE = 9, 5
 # The level after a drop is less than half of the level before the drop. The search begins at a single value and needs a
-# tolerance, because noise may raise a single value above this limit although the median is below the limit.
+# tolerance, because noise can raise a single value above this limit although the median is below the limit.
 DEEP = 0.5
 NEARLY_DEEP = 0.6
 BACK = 0.75
 NOISE_SIGMAS = 8.0
-# Noise alone does not last for this number of values. A shorter drop must fall nearly to zero and far beyond the noise.
-# A shorter drop must also be deep in comparison with the highest rise, because noise with heavy tails deviates to both
-# sides.
+# Noise alone does not last for this number of values. A drop with fewer values must be nearly to zero and far beyond
+# the noise. The fall must also be large in comparison with the highest rise, because noise with heavy tails deviates to
+# both sides.
 LASTING = 3
 NEARLY_NOTHING = 0.1
 STALL_SIGMAS = 25.0
@@ -494,10 +496,10 @@ class Drop:
     """A drop of a rate from the level ``before`` to the level ``after``, from the place ``start`` to the place ``end``.
 
     Attributes:
-        after: median of the values that follow the fall: nine values, or all values of a shorter
-            drop.
+        after: median of the nine values that follow the fall. If the drop is shorter, the median of all its values is
+            used.
         least: the lowest of these values.
-        recovered: whether the rate again reached three quarters of the level before the drop, for three values. If the
+        recovered: whether three values in succession again reached three quarters of the level before the drop. If the
             rate did not recover, ``end`` is the end of the series.
     """
 
@@ -536,7 +538,7 @@ def find_drops(series: Series) -> tuple[Drop, ...]:
         lasting = end - index >= LASTING and after < DEEP * before
         if stalled or lasting:
             drops.append(_drop(series, index, end, before))
-        # Without a recovery, later values are compared with the level after the drop.
+        # If the rate did not recover, later values are compared with the level after the drop.
         if end == values.size:
             index, back_since = index + BEFORE, None
         else:
@@ -550,11 +552,11 @@ def _falls(values: FloatArray, kept: FloatArray, sigma: float) -> NDArray[np.boo
 
 
 def _find_next_fall(values: FloatArray, back_since: int, sigma: float) -> tuple[int, float] | None:
-    """Return the place of a fall soon after a rate has returned, and the level before the fall;
-    None: no such fall.
+    """Return the place of a fall that happens soon after a rate has recovered, and the level before this fall. None
+    means that there is no such fall.
 
-    Only the values since the return determine the level before the fall, even if there are few such values. Otherwise,
-    the earlier drop would hide the next drop.
+    Only the values since the recovery determine the level before the fall, even if there are few such values.
+    Otherwise, the earlier drop would hide the next drop.
     """
     soon = values[back_since : back_since + BEFORE]
     if soon.size <= LASTING or soon.min() >= NEARLY_DEEP * soon.max():
@@ -580,8 +582,8 @@ def _levels_before(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _end_of(values: FloatArray, start: int, before: float) -> int:
-    """Return the index from which on the rate has returned for three values. At the end of the series, fewer values
-    suffice.
+    """Return the index at which the rate has recovered for three values. At the end of the series, fewer values are
+    enough.
     """
     back = values[start:] >= BACK * before
     stays = back.copy()

@@ -1,4 +1,4 @@
-"""A value over rounds or seconds, and robust statistics for the searches."""
+"""A series of values over rounds or seconds, and robust statistics for the searches."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tkperf.model.measurement import FloatArray
 
-# Standard deviation of normally distributed values, divided by the median distance of the values from their median.
+# Standard deviation of normally distributed values, divided by the median of their distances from the median.
 _MAD_TO_SIGMA = 1.4826
 # Above this number of values, sorting takes longer than the selection algorithm of numpy.
 _FEW = 500
-_IDLE_S = 0.5  # in s, because fio that starts late needs 0.3 s
+_IDLE_S = 0.5  # in s; a value above 0.3 s is needed, because fio takes up to 0.3 s if it starts late
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -22,7 +22,7 @@ class Series:
     """Values in the order of measurement, at ascending places.
 
     Attributes:
-        place: start of each value: the number of a round, or a time in s.
+        place: start of each value. The start is the number of a round, or a time in s.
         width: length of each value in s; 0 for rounds.
         values: measured values, without NaN.
     """
@@ -36,7 +36,7 @@ class Series:
 
     @property
     def spacing(self) -> float:
-        """Distance between two neighbouring values: 1 for rounds, about 1 s for seconds."""
+        """Distance between two neighbouring values. The distance is 1 for rounds, and about 1 s for seconds."""
         return median(np.diff(self.place)) if len(self) > 1 else 1.0
 
 
@@ -53,7 +53,7 @@ def make_series(
     values: Sequence[float | None] | FloatArray,
     width: Sequence[float] | FloatArray | None = None,
 ) -> Series:
-    """Return a series of the measured values, without None and NaN."""
+    """Return a series of the measured values. Values that are None or NaN are omitted."""
     places = np.asarray(place, dtype=float)
     measured = np.array(values, dtype=float)  # None also becomes NaN
     widths = np.zeros(places.size) if width is None else np.asarray(width, dtype=float)
@@ -64,8 +64,8 @@ def make_series(
 
 
 def running_median(values: FloatArray, window: int) -> FloatArray:
-    """Return the median of the ``window`` values around each value. The values at both ends are mirrored. ``window`` is
-    odd.
+    """Return the median of the ``window`` values around each value. Beyond both ends, the series is continued with
+    mirrored values. ``window`` is odd.
     """
     half = min(window // 2, max(0, (values.size - 1) // 2))
     if half == 0:
@@ -76,8 +76,8 @@ def running_median(values: FloatArray, window: int) -> FloatArray:
 
 
 def median(values: FloatArray) -> float:
-    """Return the median of measured values, like ``numpy.median``. For few values, this function takes a fifth of the
-    time of numpy.
+    """Return the median of measured values, like ``numpy.median``. For few values, this function needs a fifth of the
+    time that numpy needs.
     """
     if not 0 < values.size <= _FEW:
         return float(np.median(values))
@@ -90,8 +90,8 @@ def median(values: FloatArray) -> float:
 
 
 def spread(values: FloatArray) -> float:
-    """Return an estimate of the standard deviation that outliers do not increase: 1.4826 times the median distance from
-    the median.
+    """Return an estimate of the standard deviation that outliers do not increase. The estimate is 1.4826 times the
+    median distance from the median.
     """
     if not values.size:
         return 0.0
@@ -101,22 +101,24 @@ def spread(values: FloatArray) -> float:
 # Standard deviation of the median of several normally distributed values, divided by the standard deviation of their
 # mean.
 _MEDIAN_STRAYS = 1.25
-# The highest correlation of neighbours that can still be distinguished from a change of level.
+# The highest correlation of neighbouring values that can still be distinguished from a change of level.
 _MOST_CORRELATION = 0.97
-# Number of standard errors that are added to an estimate of noise. A search needs an estimate that is almost certainly
-# high enough. For a single fit, a likely estimate suffices.
+# Number of standard errors that are added to an estimate of noise. The search for levels needs an estimate that is
+# almost certainly high enough. A single fit needs only a likely estimate.
 _SURE, _LIKELY = 2.0, 1.0
-# Number of medians to which a part is reduced. For a part with fewer values, the noise is computed
-# from this number of values up to the end of the part.
+# Number of medians to which a part is reduced. If a part has fewer values, the noise is computed from this number of
+# values at the end of the part.
 _POINTS = 30
 _LEAST_FOR_CUBIC = 20
-# Greatest change of a fitted line that noise alone explains, in standard deviations.
+# Greatest change of a fitted line that noise alone can explain, in standard deviations.
 CHANGE_SIGMAS = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """Noise of single values: standard deviation, and correlation of neighbouring values (AR(1) process)."""
+    """The noise of single values. It is described by the standard deviation and by the correlation of neighbouring
+    values (AR(1) process).
+    """
 
     sigma: float
     correlation: float
@@ -135,11 +137,12 @@ class Noise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedChange:
-    """Change of the line that is fitted through a part of a series, from the first value of the part to the last value.
+    """The change of the line that is fitted through a part of a series, from the first value of the part to the last
+    value.
 
     Attributes:
         amount: signed change, in the unit of the values.
-        by_chance: change that noise alone explains, in the same unit.
+        by_chance: change that noise alone can explain, in the same unit.
     """
 
     amount: float
@@ -151,12 +154,12 @@ class FittedChange:
 
 
 def measure_noise(values: FloatArray, errors: float = _SURE) -> Noise:
-    """Return the noise of values, as deviations from a smooth curve through the values, so that a
+    """Return the noise of values. The noise consists of the deviations from a smooth curve through the values, so a
     bend does not count as noise.
 
     The curve is a parabola. With 20 values or more, the curve is a cubic, which can also follow a decline that becomes
-    flat over half of the series. Few or correlated values give a poor estimate of the noise, so both results are at the
-    upper end of the plausible range.
+    flat over half of the series. Few or correlated values give a poor estimate of the noise, so the function returns
+    the upper end of the plausible range for both results.
     """
     at = np.arange(values.size, dtype=float)
     deviations = values - np.polyval(np.polyfit(at, values, 2 if values.size < _LEAST_FOR_CUBIC else 3), at)
@@ -171,8 +174,8 @@ def measure_noise(values: FloatArray, errors: float = _SURE) -> Noise:
 
 
 def fit_change(series: Series, first: int, end: int) -> float:
-    """Return the change of the line fitted through the values from ``first`` to ``end``, without
-    the value at ``end``.
+    """Return the change of the line that is fitted through the values from ``first`` to ``end``. The value at ``end``
+    is not included.
 
     The slope of the line is the median of the slopes between all pairs of values (method of Theil and Sen). A long part
     is first reduced to 30 medians.
@@ -188,7 +191,7 @@ def fit_change(series: Series, first: int, end: int) -> float:
 
 
 def measure_change_to_end(series: Series, first: int) -> FittedChange:
-    """Return the fitted change from ``first`` to the end of a series, and the change that noise alone explains.
+    """Return the fitted change from ``first`` to the end of a series, and the change that noise alone can explain.
 
     If the part has fewer than 30 values, the noise is computed from the last 30 values of the series. In a short
     series, the noise is computed from the second half.

@@ -2,10 +2,10 @@
 
 The search has two steps. First, the highest peaks are treated as events. One Fourier transform of the events yields the
 Rayleigh statistic of every frequency, and strong frequencies are candidates for a period. Second, each candidate is
-checked: a certain share of all places at multiples of the period must have a spike. By chance, the number of the
-highest peaks at these places has a hypergeometric distribution. Only the order of the values counts, so a distribution
-with heavy tails does not look like a periodic signal. The probability is multiplied by the number of tried combinations
-of period, phase and number of peaks.
+checked: a certain share of all places at multiples of the period must have a spike. If the order of the values were
+random, the number of the highest peaks at these places would have a hypergeometric distribution. Only the order of the
+values matters, so a distribution with heavy tails does not look like a periodic signal. The probability is multiplied
+by the number of combinations of period, phase and number of peaks that were tried.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from tkperf.model.measurement import FloatArray
 LEAST_FOR_SPIKES = 30
 LEAST_SPIKES = 5
 SHORTEST_PERIOD = 4  # in values
-# Least height of a spike as a multiple of the median around the spike, and least share of the places that must have a
-# spike.
+# The first number is the smallest height of a spike, as a multiple of the median around the spike. The second number is
+# the smallest share of the places that must have a spike.
 LEAST_HEIGHT = 1.10
 LEAST_SHARE = 0.7
-# Largest accepted probability of a false alarm in a series without periodic spikes.
+# The largest accepted probability of a false alarm for a series without periodic spikes.
 MOST_CHANCE = 1e-3
 # Number of values over which the median around a value is computed.
 NEIGHBOURS = 21
 MOST_PEAKS = 2000
 # A spectrum covers all places, including places without a value. The first limit corresponds to twelve days of seconds.
-# In a damaged file, years may lie between two places, and tkperf does not search such a series.
+# In a damaged file, two places may be years apart. tkperf does not search such a series.
 MOST_PLACES, MOST_PLACES_PER_VALUE = 1 << 20, 16
-# Greatest distance of a spike from its place in the pattern: up to the neighbouring value, or a twentieth of the
-# period.
+# Greatest distance of a spike from its place in the pattern. A spike may be at the neighbouring value, or within a
+# twentieth of the period.
 _NEAR, _NEXT, _WITHIN_PERIOD = 0.5, 1.5, 0.05
 _REACH = 2.0
-# Tolerance for rounding, in values. Without this tolerance, a fitted period of exactly four values could be less than
-# the shortest period.
+# Tolerance for rounding, in values. Without this tolerance, a fitted period of exactly four values could be rounded to
+# less than the shortest period.
 _PERIOD_ERROR = 0.01
 
 
@@ -70,8 +70,8 @@ class PeriodicSpikes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Comb:
-    """A candidate for a pattern: a period and a first place, both in values, with the events at the places of the
-    pattern.
+    """A possible pattern of spikes. It consists of a period and a first place, both in values, and of the events at the
+    places of the pattern.
     """
 
     period: float
@@ -83,13 +83,13 @@ class _Comb:
 
 
 def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
-    """Return the pattern of spikes at equal distances that is least likely to be due to chance; None: chance can
-    explain every pattern.
+    """Return the pattern of spikes at equal distances that is least likely to be due to chance. None means that chance
+    can explain every pattern.
     """
     if len(series) < LEAST_FOR_SPIKES:
         return None
-    series = _in_order(series)  # overlapping slices may be out of order
-    if not series.spacing > 0:  # all values are at one place, as in a damaged file
+    series = _in_order(series)  # Overlapping slices may be out of order.
+    if not series.spacing > 0:  # All values have the same place, as in a damaged file.
         return None
     at = np.rint((series.place - series.place[0]) / series.spacing)
     if not at[-1] < max(MOST_PLACES, MOST_PLACES_PER_VALUE * len(series)):
@@ -127,7 +127,9 @@ def _in_order(series: Series) -> Series:
 
 
 def _all_on(comb: _Comb, at: FloatArray, height: FloatArray, peaks: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the highest peak at each place of a pattern, if the peak has at least half of the typical height."""
+    """Return the highest peak at each place of a pattern. A peak counts only if it has at least half of the typical
+    height.
+    """
     typical = float(np.median(height[np.searchsorted(at, comb.events)]))
     high = peaks[height[peaks] - 1 >= 0.5 * (typical - 1)]
     number = np.rint((at[high] - comb.first) / comb.period)
@@ -144,7 +146,7 @@ def _height(values: FloatArray) -> FloatArray:
 
 
 def _find_peaks(height: FloatArray) -> NDArray[np.intp]:
-    """Return the indices of values that are not exceeded by a neighbour, the highest value first."""
+    """Return the indices of values that no neighbour exceeds. The index of the highest value is first."""
     before = np.concatenate(([-np.inf], height[:-1]))
     after = np.concatenate((height[1:], [-np.inf]))
     peaks = np.flatnonzero((height >= LEAST_HEIGHT) & (height > before) & (height >= after))
@@ -152,7 +154,9 @@ def _find_peaks(height: FloatArray) -> NDArray[np.intp]:
 
 
 def _sizes(most: int) -> list[int]:
-    """Return the numbers of highest peaks that the search tries one after the other."""
+    """Return the numbers of peaks that the search tries one after the other. The search always uses the highest
+    peaks.
+    """
     sizes, size = [], LEAST_SPIKES
     while size < most:
         sizes.append(size)
@@ -161,7 +165,9 @@ def _sizes(most: int) -> list[int]:
 
 
 def _find_combs(events: FloatArray, length: int, values: int, tried: int) -> Iterator[_Comb]:
-    """Yield patterns in which many of these events recur, with the probability that the pattern is due to chance."""
+    """Yield patterns in which many of these events recur, each with the probability that the pattern is due to
+    chance.
+    """
     for period, first in _candidates(events, length):
         for near in (_NEAR, _NEXT, _WITHIN_PERIOD * period):
             comb = _fold(events, length, values, tried, period, first, near)
@@ -173,13 +179,13 @@ def _candidates(events: FloatArray, length: int) -> Iterator[tuple[float, float]
     """Yield periods and first places at which the events have a strong Rayleigh statistic.
 
     One Fourier transform of four times the length yields the statistic for all frequencies, from the lowest frequency
-    with enough periods to the frequency of the shortest period. Short pulses have about equally strong frequencies at
-    all multiples of the frequency of the pulses, so the lowest strong frequencies are also candidates.
+    with enough periods to the frequency of the shortest period. The spectrum of short pulses is about equally strong at
+    all multiples of the pulse frequency. The lowest strong frequencies are therefore also candidates.
     """
     size = 1 << (4 * length - 1).bit_length()
     lowest, highest = ceil((LEAST_SPIKES - 1) / length * size), size // SHORTEST_PERIOD
-    # The mean is subtracted, because it would appear as a strong low frequency. If distances are uneven, two events may
-    # have the same place.
+    # The mean is subtracted, because otherwise it would appear as a strong low frequency. If the distances are uneven,
+    # two events can have the same place.
     marks = np.bincount(events.astype(np.int64), minlength=length) - events.size / length
     # One additional frequency is included, so that the shortest period can be a maximum of the spectrum.
     spectrum = np.fft.rfft(marks, size)[lowest : highest + 2]
@@ -202,7 +208,7 @@ def _candidates(events: FloatArray, length: int) -> Iterator[tuple[float, float]
 def _fold(
     events: FloatArray, length: int, values: int, tried: int, period: float, first: float, near: float
 ) -> _Comb | None:
-    # The tolerance is reduced step by step, and each step fits the line through the events again.
+    # The tolerance is reduced step by step. After each reduction, the line is fitted again.
     for reach in (max(near, period / 6), max(near, period / 12), near, near):
         number = np.rint((events - first) / period)
         kept = np.abs(events - first - period * number) <= reach + 1e-9
@@ -220,7 +226,7 @@ def _fold(
     expected = _count_places(first, period, length)
     if hits.size < max(LEAST_SPIKES, LEAST_SHARE * expected):
         return None
-    # Two neighbouring values are never both peaks, so at most half of the values can be peaks.
+    # Two neighbouring values are never both peaks, so no more than half of the values can be peaks.
     room = values // 2
     covered = max(1, round((2 * near + 1) / 2))
     log_chance = _log_tail(hits.size, events.size, min(room, expected * covered), room)
@@ -231,7 +237,7 @@ def _fold(
 
 
 def _fit(number: FloatArray, events: FloatArray) -> tuple[float, float]:
-    """Return slope and start of the least-squares line."""
+    """Return the slope and the start of the least-squares line."""
     middle, mean = number.mean(), events.mean()
     apart = number - middle
     slope = float(apart @ (events - mean) / (apart @ apart))

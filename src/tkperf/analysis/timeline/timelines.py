@@ -1,4 +1,4 @@
-"""Findings in a series over time: levels and drops of a rate, and periodic spikes of a latency."""
+"""Findings in a series over time. The findings are levels and drops of a rate, and periodic spikes of a latency."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Recorded(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bursts:
-    """Spread of a rate that occurs in bursts with idle time between the bursts. tkperf does not search such a rate for
-    levels and drops.
+    """The spread of a rate that occurs in bursts with idle time between the bursts. tkperf does not search for levels
+    and drops in such a rate.
     """
 
     median: float
@@ -59,17 +59,18 @@ class Timeline:
     Attributes:
         quantity: key of the quantity.
         values: number of values in the series.
-        levels: phases of a rate in order; empty: levels were not searched.
-        settled: whether the rate is steady at the end; None: not searched.
+        levels: phases of a rate in order; empty if tkperf did not search for levels.
+        settled: whether the rate is steady at the end, or None if tkperf did not search for levels.
         end_change_percent: fitted change of the rate over the last quarter, in percent of the median of this quarter. A
-            negative value means that the rate falls. None: not searched.
-        end_noise_percent: change over the last quarter that noise alone explains, in percent of the same median; None:
-            not searched.
-        swing: spread of a rate that did not settle because it varies around a level; None: no swing.
+            negative value means that the rate falls. None means that tkperf did not search for levels.
+        end_noise_percent: change over the last quarter that noise alone can explain, in percent of the same median.
+            None means that tkperf did not search for levels.
+        swing: spread of a rate that did not settle because it varies around a level, or None if there is no swing.
         is_too_short: whether the last quarter has too few values to decide whether the rate settled.
         drops: sudden falls of a rate. A fall to the last level of the rate is not included.
-        spikes: periodic spikes of a latency; None: no periodic spikes.
-        bursts: spread of a rate with idle time between its values. Such a rate has no other findings. None: no bursts.
+        spikes: periodic spikes of a latency, or None if there are no periodic spikes.
+        bursts: spread of a rate with idle time between its values. Such a rate has no other findings. None means that
+            there are no bursts.
     """
 
     workload: Workload
@@ -88,8 +89,8 @@ class Timeline:
 
     @property
     def still_changes_percent(self) -> float | None:
-        """Return the change of a rate over the last quarter in percent, if the rate did not settle; None: the change is
-        small or within noise.
+        """Return the change of a rate over the last quarter in percent, if the rate did not settle. None means that the
+        change is small or within noise.
         """
         change, noise = self.end_change_percent, self.end_noise_percent
         if self.settled is not False or change is None or noise is None:
@@ -103,8 +104,8 @@ class Timeline:
 
 
 def preferred(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
-    """Return each finding once. If the seconds of a workload have findings about a quantity, the same findings in the
-    slices are omitted.
+    """Return each finding once. If the one-second samples of a workload show findings about a quantity, the same
+    findings in the slices are omitted.
     """
     finer = {(timeline.workload, timeline.quantity) for timeline in timelines if timeline.recorded is Recorded.SECONDS}
     return tuple(
@@ -115,7 +116,7 @@ def preferred(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
 
 
 def without_levels(timeline: Timeline) -> Timeline:
-    """Return the timeline of slices without levels, because the seconds show the levels more precisely."""
+    """Return the timeline of slices without levels, because the one-second samples show the levels more precisely."""
     return replace(
         timeline,
         levels=(),
@@ -129,11 +130,11 @@ def without_levels(timeline: Timeline) -> Timeline:
 
 SPIKING = (LATENCY_MAX, LATENCY_MEAN)
 SEARCHED = (IOPS.key, *(quantity.key for quantity in SPIKING))
-"""Keys of the quantities for which tkperf searches findings over time."""
+"""Keys of the quantities for which tkperf searches for findings over time."""
 MOST_DOWN = 0.2
-"""Largest share of the values that may lie in drops.
+"""The largest share of the values that may belong to drops.
 
-If a rate stays low for longer, it has no meaningful level between the drops.
+If a rate stays low for a longer time, it has no meaningful level between the drops.
 """
 
 
@@ -150,7 +151,8 @@ def find_timelines(
 
     Args:
         place, width: start and length of each value.
-        values: the values of each quantity in ``SEARCHED``, by the key of the quantity; None or NaN: not measured.
+        values: the values of each quantity in ``SEARCHED``. The keys are those of the quantities. None or NaN means
+            that a value was not measured.
         as_new: whether the series begin on a purged device to which nothing was written.
     """
     about = Timeline(workload=workload, quantity=IOPS.key, recorded=recorded, values=0)
@@ -188,8 +190,8 @@ def _summarise(values: FloatArray) -> Bursts:
 
 
 def _without_drops(rate: Series, drops: Sequence[Drop]) -> Series:
-    """Return a rate without the values of drops from which the rate recovered. If these values are too many, return the
-    whole rate.
+    """Return a rate without the values during drops from which the rate recovered. If there are too many such values,
+    return the whole rate.
 
     A level consists of the values between drops. If a rate stays low for more than a fifth of the time, it has no such
     level.
@@ -217,9 +219,9 @@ def _with_bytes(levels: Sequence[RateLevel], rate: Series, workload: Workload) -
 
 
 def _is_transition(drop: Drop, found: Levels, spacing: float) -> bool:
-    """Return whether a fall without recovery leads to the last level, or belongs to a rate that still changes.
+    """Return whether a fall without recovery leads to the last level, or belongs to a rate that is still changing.
 
-    A fall from one level to a second level that is not the last level is a drop.
+    A fall from one level to a second level that is not the last level counts as a drop.
     """
     if drop.recovered or _find_level_after(drop, found, spacing) is not None:
         return False
@@ -230,7 +232,7 @@ def _is_transition(drop: Drop, found: Levels, spacing: float) -> bool:
 
 
 def _find_level_after(drop: Drop, found: Levels, spacing: float) -> RateLevel | None:
-    """Return the second level, if a fall without recovery leads to this level."""
+    """Return the second level if a fall without recovery leads to this level."""
     if drop.recovered:
         return None
     for level in found.phases:
@@ -240,14 +242,16 @@ def _find_level_after(drop: Drop, found: Levels, spacing: float) -> RateLevel | 
 
 
 def _with_level_after(drop: Drop, found: Levels, spacing: float) -> Drop:
-    """Return a drop to a second level with the value of this level, which is more precise than nine seconds."""
+    """Return a drop to a second level. The value after the drop is that of the second level, which is more precise than
+    a median of nine seconds.
+    """
     level = _find_level_after(drop, found, spacing)
     return drop if level is None else replace(drop, after=level.value)
 
 
 def _recurs(drop: Drop, drops: Sequence[Drop]) -> bool:
-    """Return whether an earlier, similar fall of the rate recovered. A recovery after the end of
-    the series is then likely.
+    """Return whether the rate recovered from an earlier, similar fall. If so, the rate is likely to recover after the
+    end of the series.
     """
     return any(
         earlier.recovered

@@ -1,4 +1,6 @@
-"""Uncertainty of a figure as data, and the uncertainty of ratios and differences of two figures."""
+"""Uncertainty of a figure as data. The module also computes the uncertainty of the ratio and of the difference of two
+figures.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +17,24 @@ COUNT = "a count of what was measured"
 
 
 class Basis(StrEnum):
-    """Source of an uncertainty. If there are several sources, this is the source of the greatest uncertainty."""
+    """The source of an uncertainty. If there are several sources, this is the source that causes the greatest
+    uncertainty.
+    """
 
     ROUNDS = "rounds"
     SECONDS = "seconds"
     SLICES = "slices"
     LEVELS = "levels"
-    """For the rate at saturation: the levels with an offered rate above the rate at saturation."""
+    """The source for the rate at saturation: the levels whose offered rate exceeds the rate at saturation."""
     COUNTS = "counts"
     RESOLUTION = "resolution"
     FIGURES = "figures"
-    """For a ratio or a difference: the uncertainties of the two figures."""
+    """The source for a ratio or a difference: the uncertainties of the two figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Interval between two values. ``high`` is None if there is no upper end."""
+    """An interval between two values. ``high`` is None if the interval has no upper end."""
 
     low: float
     high: float | None
@@ -38,19 +42,20 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncertainty:
-    """Uncertainty of a figure, in the unit of the figure. If no uncertainty is known, ``reason`` contains the reason.
+    """The uncertainty of a figure, in the unit of the figure. If no uncertainty is known, ``reason`` contains the
+    reason.
 
     Attributes:
         standard: standard uncertainty u. For an asymmetrical interval, this is half the width divided by the coverage
-            factor. None: the interval has no upper end.
-        low, high: interval that contains, with a probability of 95 %, the result of a measurement that follows
-            immediately and takes twice as long. ``high`` is None if the interval has no upper end.
-        level: narrower interval that contains the level of the figure, for comparisons. None: ``low`` and ``high`` are
-            used for both purposes, for example without steady state.
-        degrees_of_freedom: degrees of freedom of ``standard``; None: unlimited.
+            factor. None means that the interval has no upper end.
+        low, high: prediction interval. A measurement that follows immediately and takes twice as long has a result in
+            this interval with a probability of 95 %. ``high`` is None if the interval has no upper end.
+        level: narrower interval that contains the level of the figure, for comparisons. None means that ``low`` and
+            ``high`` are used for both purposes, for example without steady state.
+        degrees_of_freedom: degrees of freedom of ``standard``, or None if unlimited.
         at_least: whether the true uncertainty may be greater, because the values are correlated over a longer time than
             the measurement took.
-        reason: reason for a missing uncertainty; None: the uncertainty is known.
+        reason: reason why the uncertainty is missing, or None if the uncertainty is known.
     """
 
     standard: float | None = None
@@ -68,7 +73,7 @@ class Uncertainty:
 
     @property
     def expanded(self) -> float | None:
-        """Half the width of the 95 % interval; None: the interval has no upper end."""
+        """Half of the width of the 95 % interval, or None if the interval has no upper end."""
         if self.low is None or self.high is None:
             return None
         return (self.high - self.low) / 2
@@ -91,7 +96,7 @@ class Uncertainty:
         return replace(self, standard=standard, low=low, high=high, level=None)
 
     def covers(self, value: float) -> bool | None:
-        """Return whether a value lies in the interval; None: there is no interval."""
+        """Return whether a value lies in the interval, or None if there is no interval."""
         if not self.known or self.low is None:
             return None
         return self.low <= value <= (inf if self.high is None else self.high)
@@ -114,8 +119,8 @@ def build_from_spread(value: float, spread: Spread, basis: Basis, *, at_least: b
 
 
 def build_from_resolution(value: float, step: float) -> Uncertainty:
-    """Return the uncertainty of a value that is known only to within a resolution of ``step``. The distribution within
-    a step is uniform (GUM F.2.2.1).
+    """Return the uncertainty of a value that is known only with a resolution of ``step``. The distribution within a
+    step is uniform (GUM F.2.2.1).
     """
     standard = step / 12**0.5
     half = coverage_factor() * standard
@@ -162,7 +167,7 @@ def build_ratio(
 
 def build_difference(value: float, of: Uncertainty | None, to_value: float, to: Uncertainty | None) -> Uncertainty:
     """Return the uncertainty of ``value - to_value``. Each end is computed from the distances between the values and
-    the ends of both intervals. An exact value has an uncertainty of 0.
+    the ends of their intervals. An exact value has an uncertainty of 0.
     """
     if of is None or to is None or not (of.known and to.known):
         return _not_known(of, to)
@@ -180,13 +185,13 @@ def build_difference(value: float, of: Uncertainty | None, to_value: float, to: 
 
 
 def _not_known(*figures: Uncertainty | None) -> Uncertainty:
-    """Return a missing uncertainty, with the reason of the first figure that has no known uncertainty."""
+    """Return a missing uncertainty. Its reason is that of the first figure without a known uncertainty."""
     first = next(one for one in figures if one is None or not one.known)
     return Uncertainty(reason=NOT_KNOWN if first is None else first.reason)
 
 
 def build_exact(value: float) -> Uncertainty:
-    """Return the uncertainty of a defined number, which is 0."""
+    """Return the uncertainty of an exact number, which is 0."""
     return Uncertainty(standard=0.0, low=value, high=value, basis=Basis.RESOLUTION)
 
 
@@ -209,7 +214,7 @@ def _distance(value: float, end: float | None) -> float:
 
 
 def _log_distances(value: float, known: Uncertainty) -> tuple[float, float]:
-    """Return the distances from the value to both ends of the interval, as logarithms."""
+    """Return the distances between the value and both ends of the interval, as logarithms."""
     half = known.expanded
     if half is not None and known.is_even(value):
         return half / value, half / value

@@ -25,16 +25,16 @@ ONCE = "measured once, and fewer than 4 seconds are kept of it"
 def uncertainty_of_mean(
     value: float, rounds: Sequence[float], within: Spread | None, step: float, *, earlier: Sequence[float] = ()
 ) -> Uncertainty:
-    """Return the uncertainty of a mean. The spread of the rounds determines the uncertainty. For a single measurement,
-    the spread of the seconds determines the uncertainty.
+    """Return the uncertainty of a mean. The uncertainty is computed from the spread of the rounds. For a single
+    measurement, the uncertainty is computed from the spread of the one-second samples.
 
     The spread of the rounds includes the random effects within the rounds. An effect that recurs in each round, such as
     a transient after the preceding step, is not random and is not included.
 
     Args:
         value: the mean.
-        rounds: values of the rounds; empty: the differences are not random, as for areas of a disk.
-        within: spread of the same mean, computed from the seconds of the rounds; None: not known.
+        rounds: values of the rounds; empty if the differences are not random, as for areas of a disk.
+        within: spread of the same mean, computed from the one-second samples of the rounds, or None if unknown.
         step: resolution of the value.
         earlier: the earlier rounds, in order.
     """
@@ -49,8 +49,8 @@ def uncertainty_of_mean(
 
 
 def uncertainty_of_median(value: float, values: Sequence[float], basis: Basis) -> Uncertainty:
-    """Return the uncertainty of the median of the slices or rounds of a level. The uncertainty is that of the mean
-    times sqrt(pi / 2).
+    """Return the uncertainty of the median of the slices or rounds of a level. The result is the uncertainty of the
+    mean, multiplied by sqrt(pi / 2).
     """
     spread = spread_of_rounds(np.array(values))
     if spread is None:
@@ -60,8 +60,8 @@ def uncertainty_of_median(value: float, values: Sequence[float], basis: Basis) -
 
 
 def uncertainty_of_levels(value: float, rates: Sequence[float]) -> Uncertainty:
-    """Return the uncertainty of the mean rate of levels with rising offered rates. The order of these levels is not a
-    development over time.
+    """Return the uncertainty of the mean rate of levels with rising offered rates. The order of these levels does not
+    show a change over time.
     """
     spread = spread_of_few(np.array(rates), in_time=False)
     if spread is None:
@@ -79,15 +79,15 @@ def spread_of_rounds(values: FloatArray, earlier: FloatArray | None = None) -> S
 
 
 def rates_within(seconds: Sequence[Seconds], column: str) -> Spread | None:
-    """Return the spread of the mean rate over all rounds, computed from the seconds of each round. ``column`` is the
-    name of the column that contains the rate.
+    """Return the spread of the mean rate over all rounds, computed from the one-second samples of each round.
+    ``column`` is the name of the column that contains the rate.
     """
     return spread_of_series([_ratio_series(getattr(one, column) * one.duration_s, one.duration_s) for one in seconds])
 
 
 def latencies_within(seconds: Sequence[Seconds]) -> Spread | None:
-    """Return the spread of the mean latency over all rounds, computed from the seconds of each round. Within a round,
-    each I/O has the same weight.
+    """Return the spread of the mean latency over all rounds, computed from the one-second samples of each round. Within
+    a round, each I/O has the same weight.
     """
     return spread_of_series([_latency_series(one) for one in seconds])
 

@@ -1,14 +1,16 @@
 """Uncertainty of percentiles: the range in which a percentile would lie if other I/Os of the same kind had been
 measured.
 
-The uncertainty of the share of I/Os up to the percentile is computed in two ways. The first way uses the number of
-I/Os, as if all I/Os were independent (binomial distribution). The second way uses the spread of the share from round to
-round, because slow I/Os occur in bursts, and a burst is a single event even if it contains many I/Os. The wider of both
-results is used. The histogram converts this result into latencies: the ends of the interval are the percentiles that
-are lower and higher by this amount (Woodruff 1952). No distribution of the latencies is assumed.
+First, the uncertainty of the share of I/Os up to the percentile is computed in two ways. The first way uses the number
+of I/Os, as if all I/Os were independent (binomial distribution). The second way uses the spread of the share from round
+to round, because slow I/Os occur in bursts, and a burst is a single event even if it contains many I/Os. The wider of
+the two results is used. Second, this result is converted into latencies with the histogram: the ends of the interval
+are the percentiles that are lower and higher by this amount (Woodruff 1952). No distribution of the latencies is
+assumed.
 
-If bursts are rarer than rounds, a window contains at most one burst, and shows little about the number of bursts that
-will follow. Intervals of percentiles above ``SUREST_PERCENT`` are therefore only lower limits of the uncertainty.
+If bursts are rarer than rounds, a window contains no more than one burst. Such a window shows little about the number
+of bursts that will follow. Intervals of percentiles above ``SUREST_PERCENT`` are therefore only lower limits of the
+uncertainty.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from tkperf.model.measurement import FloatArray, IoStats
 SUREST_PERCENT = 99.0
 """Above this percentile, every interval is only a lower limit of the uncertainty.
 
-A burst that changes a lower percentile contains at least one percent of the I/Os of a window. Such a burst takes a long
+A burst that changes a lower percentile contains one percent of the I/Os of a window or more. Such a burst takes a long
 time, because its I/Os are slow.
 """
 
@@ -43,12 +45,12 @@ time, because its I/Os are slow.
 def uncertainties_of_percentiles(
     whole: IoStats, rounds: Sequence[Histogram], basis: Basis
 ) -> tuple[Uncertainty | None, ...]:
-    """Return the uncertainty of each of ``REPORTED_PERCENTILES`` in µs; None: the percentile was not measured.
+    """Return the uncertainty of each of ``REPORTED_PERCENTILES`` in µs, or None if the percentile was not measured.
 
     Args:
         whole: statistics of the I/Os of all rounds together.
         rounds: the histograms of the rounds, or of the slices of a stream.
-        basis: the kind of periods to which the histograms belong.
+        basis: the kind of period that each histogram covers.
     """
     histogram = whole.histogram
     total = histogram.total
@@ -81,7 +83,7 @@ def uncertainties_of_percentiles(
 
 
 def _intervals(whole: IoStats, running: IntArray, shares: FloatArray, halves: FloatArray) -> list[Interval]:
-    """Return intervals in µs. The ends of an interval are the percentiles with shares that are lower and higher by
+    """Return intervals in µs. The ends of an interval are two percentiles: their shares are lower and higher by
     ``halves``.
     """
     # Chance changes a rare share by a factor, not by percentage points. The computation therefore uses logarithms of
@@ -111,14 +113,14 @@ def _build(interval: Interval, level: Interval, spread: Spread | None, basis: Ba
 
 
 def _spreads_of_shares(rounds: Sequence[Histogram], buckets: IntArray) -> tuple[Spread | None, ...]:
-    """Return the spread of the share of I/Os below each bucket, or the spread of the share up to and including the
-    bucket. The wider of both is returned.
+    """Return, for each bucket, the wider of two spreads: the spread of the share of I/Os below the bucket, and the
+    spread of the share of I/Os up to and including the bucket.
     """
     filled = [one for one in rounds if one.total]
     if len(filled) < 2:
         return (None,) * len(buckets)
     totals = np.array([[one.total] for one in filled], dtype=np.float64)
-    # A bucket may contain many I/Os, so both the lower and the upper edge of the bucket are used.
+    # A bucket may contain many I/Os, so the computation uses both the lower and the upper edge of the bucket.
     edges = np.concatenate((buckets, buckets + 1))
     counts = np.array(
         [np.concatenate(([0], one.counts.cumsum()))[np.searchsorted(one.indices, edges)] for one in filled],

@@ -1,20 +1,20 @@
 """Spread of the mean of values that are correlated in time, computed from few rounds or from many values. This module
 also computes the coverage factor.
 
-Each spread contains two uncertainties. The first uncertainty predicts the mean of the next values, which are
-``FURTHER`` times as many, and belongs to a single figure. The second uncertainty is that of the level around which the
-values vary, and is used to compare two figures.
+Each spread contains two uncertainties. The first uncertainty belongs to a single figure. It predicts the mean of the
+next values, whose number is ``FURTHER`` times the number of measured values. The second uncertainty is that of the
+level around which the values vary, and is used to compare two figures.
 
 Five values cannot show the correlation of neighbouring values. With few values, tkperf assumes a lag-1 correlation that
-was measured in other runs. The values before the window are also used, because a window that was chosen for its small
-variation varies less than the drive usually does. A line through the values is assumed to continue over the next
-values. bench/coverage.py tests this method.
+was measured in other runs. The values before the window are also used, because the window was chosen for its small
+variation and therefore varies less than the drive usually does. A line through the values is assumed to continue over
+the next values. bench/coverage.py tests this method.
 
 Neighbouring seconds of a drive are also correlated, because garbage collection lasts longer than a second. Therefore n
-seconds contain less information than n independent values. The method uses the means of blocks of neighbouring values,
-which are less correlated if the blocks are longer. The computed uncertainty grows with the length of the blocks until
-the blocks are independent, and then stays the same (Flyvbjerg and Petersen 1989). The tried lengths B are 1, 2, 4 and
-so on. The result is that of the shortest length with B**3 > 2 n (u_B / u_1)**4, which exceeds the time of the
+seconds contain less information than n independent values. The method computes the means of blocks of neighbouring
+values. The means of longer blocks are less correlated. The computed uncertainty grows with the length of the blocks
+until the blocks are independent, and then stays the same (Flyvbjerg and Petersen 1989). The tried lengths B are 1, 2, 4
+and so on. The result is that of the shortest length with B**3 > 2 n (u_B / u_1)**4, which exceeds the time of the
 correlation (Lee et al. 2011). Here n is the number of values of the longest piece, because no block is longer than a
 piece. If no length fulfils this condition, the series is correlated over a longer time than the series can show. In
 this case, the greatest uncertainty is a lower limit.
@@ -34,8 +34,8 @@ from tkperf.model.measurement import FloatArray
 
 COVERAGE_PERCENT = 95
 COVERED = f"{COVERAGE_PERCENT} %"
-"""The coverage of every interval, for people."""
-_MANY = 100  # degrees of freedom; above this number, an expansion is exact to six digits
+"""The coverage of every interval, as text for people."""
+_MANY = 100  # Degrees of freedom. Above this number, an expansion is exact to six digits.
 
 
 @cache
@@ -75,7 +75,9 @@ def coverage_factor(degrees_of_freedom: float = inf) -> float:
 
 
 def _covered(t: float, n: int) -> float:
-    """Return the probability that Student's t with n degrees of freedom lies between -t and t."""
+    """Return the probability that a variable with Student's t distribution and n degrees of freedom lies between -t and
+    t.
+    """
     angle = atan2(t, sqrt(n))
     odd = n % 2
     term = cos(angle) if odd else 1.0
@@ -91,23 +93,23 @@ LEAST_FOR_SERIES = 4
 _LEAST_DEGREES = 3
 
 FURTHER = 2
-"""The interval predicts the mean of the next values. Their number is this multiple of the measured values, for example
-ten rounds after a window of five rounds.
+"""An interval predicts the mean of the next values. The number of these values is this multiple of the number of
+measured values, for example ten rounds after a window of five rounds.
 """
 ASSUMED_CORRELATION = 0.31
-"""Correlation of neighbouring rounds that is assumed for few rounds. The value is the median of measured series
-(docs/explanation/method.md, section "Uncertainty").
+"""The correlation of neighbouring rounds that is assumed if there are few rounds. The value is the median of measured
+series (docs/explanation/method.md, section "Uncertainty").
 """
-# The uncertainty of a prediction is greater by this factor than that of the level, because the mean of the next values
-# also varies.
+# The factor by which the uncertainty of a prediction exceeds that of the level. A prediction is less certain, because
+# the mean of the next values also varies.
 PREDICTED = sqrt(1 + 1 / FURTHER)
-_MEDIAN_OF_ABSOLUTE = 0.6745  # for normally distributed values, in standard deviations
+_MEDIAN_OF_ABSOLUTE = 0.6745  # in standard deviations of normally distributed values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """Standard uncertainties of a mean, with their degrees of freedom. ``at_least`` means that the uncertainties are
-    lower limits.
+    """The standard uncertainties of a mean, with their degrees of freedom. ``at_least`` means that the uncertainties
+    are lower limits.
 
     Attributes:
         standard: uncertainty of the mean as a prediction of the next values.
@@ -121,17 +123,17 @@ class Spread:
 
     @property
     def expanded(self) -> float:
-        """Half the width of the 95 % interval that predicts the mean of the next values."""
+        """Half of the width of the 95 % interval that predicts the mean of the next values."""
         return coverage_factor(self.degrees_of_freedom) * self.standard
 
     @property
     def expanded_of_level(self) -> float:
-        """Half the width of the 95 % interval of the level."""
+        """Half of the width of the 95 % interval of the level."""
         return coverage_factor(self.degrees_of_freedom) * self.of_level
 
 
 def spread_of_few(values: FloatArray, earlier: FloatArray | None = None, *, in_time: bool = True) -> Spread | None:
-    """Return the spread of the mean of a few successive rounds; None: there are fewer than two rounds.
+    """Return the spread of the mean of a few successive rounds, or None if there are fewer than two rounds.
 
     Args:
         values: the values of the rounds.
@@ -168,11 +170,11 @@ def _usual_spread(values: FloatArray) -> float:
 
 @cache
 def _of_correlated(count: int) -> tuple[float, float]:
-    """Return two standard deviations for the mean of ``count`` values: the deviation of the mean of the next values
-    from this mean, and the deviation of the level from this mean.
+    """Return two standard deviations for the mean of ``count`` values. The first is that of the difference between this
+    mean and the mean of the next values. The second is that of the difference between this mean and the level.
 
-    Both results are multiples of the observed standard deviation of the values, for an AR(1) series. The results allow
-    for the fact that the observed spread of few values is too small.
+    Both results are multiples of the observed standard deviation of the values, for an AR(1) series. The results
+    compensate for the fact that the observed spread of few values is too small.
     """
     following = FURTHER * count
     places = np.arange(count + following)
@@ -184,8 +186,8 @@ def _of_correlated(count: int) -> tuple[float, float]:
 
 
 def spread_of_series(pieces: Sequence[FloatArray]) -> Spread | None:
-    """Return the spread of the mean over pieces of a series. Each piece has the same weight. None: there are too few
-    values.
+    """Return the spread of the mean over several pieces of a series. Each piece has the same weight. None means that
+    there are too few values.
 
     The spread includes the variation within each piece, but not the variation from piece to piece.
     """
@@ -204,14 +206,14 @@ def spread_of_series(pieces: Sequence[FloatArray]) -> Spread | None:
 
 
 def _degrees(pieces: Sequence[FloatArray], length: int) -> int:
-    """Return the degrees of freedom for blocks of this length; 0: a piece has fewer than two blocks."""
+    """Return the degrees of freedom for blocks of this length. The result is 0 if a piece has fewer than two blocks."""
     blocks = [piece.size // length for piece in pieces]
     return sum(blocks) - len(blocks) if min(blocks) > 1 else 0
 
 
 def _of_blocks(pieces: Sequence[FloatArray], length: int) -> Spread:
-    """Return the spread that follows if blocks of this length are independent. Values at the start of a piece that do
-    not fill a block are omitted.
+    """Return the spread under the assumption that blocks of this length are independent. Values at the start of a piece
+    that do not fill a block are omitted.
     """
     squares, inverse = 0.0, 0.0
     for piece in pieces:
