@@ -1,1 +1,3 @@
-"""Build the content of reports as data: sentences, tables and figures. The renderers turn this content into output."""
+"""Build the content of reports as data: sentences, tables and figures. The renderers convert this content into
+output.
+"""

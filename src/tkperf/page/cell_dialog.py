@@ -1,5 +1,5 @@
-"""Build the content of the dialog that a click on a cell opens. The content is plain data, small enough for the
-page.
+"""Build the content of the dialog that opens when a user clicks on a cell. The content is plain data that is small
+enough to be part of the page.
 """
 
 from __future__ import annotations
@@ -56,16 +56,18 @@ SHOWN = {
 }
 IN_A_LINE = (IOPS, THROUGHPUT, LATENCY_MEAN, percentile(TAIL_PERCENT), LATENCY_MAX)
 ALL, WINDOW = "all", "window"
-# Level 6 is zlib's default. It makes a page of all tests 2 % smaller than level 1, in the same time.
+# Level 6 is the default of zlib. With this level, a page of all tests is 2 % smaller than with level 1, and the
+# compression takes the same time.
 _LEVEL = 6
-# Starts are rounded to 10 ms, because a drawing shows nothing finer. The edges of a histogram are whole nanoseconds.
+# Start times are rounded to 10 ms, because a drawing cannot show smaller differences. The edges of a histogram are
+# whole nanoseconds.
 _STARTS_A_SECOND, _NS_IN_US = 100, 1000
 _DIRECTIONS = {Direction.READ: "reads", Direction.WRITE: "writes"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PartShown:
-    """A part of a cell as numbers, before it is described in words.
+    """A part of a cell as numbers, which tkperf has not yet described in words.
 
     Attributes:
         parts: the same as in ``PartShownView``.
@@ -86,7 +88,8 @@ class _PartShown:
 
 
 def build_parts_shown(shown: ShownSection, detail: CellDetail) -> tuple[tuple[PartShownView, ...], PartsView | None]:
-    """Return the parts to show: first the part that the section's figures cover, then each round, area or slice.
+    """Return the parts that the dialog can show. The first part is the part that the figures of the section cover. It
+    is followed by each round, area or slice.
 
     The second result is None for a single part without separate reads and writes.
     """
@@ -169,8 +172,8 @@ def _whole(shown: ShownSection, detail: CellDetail, known: CellResult | None) ->
 
 
 def _directions(detail: CellDetail, of: _PartShown) -> Iterator[_PartShown]:
-    """Yield one part for the reads and one for the writes of a mix. Both cover the parts that the section's figures
-    cover.
+    """Yield one part for the reads of a mix, and one part for its writes. Both cover the same rounds, areas or slices
+    as the figures of the section.
     """
     if not all(detail.stats_of(direction).histogram.total for direction in _DIRECTIONS):
         return
@@ -190,7 +193,9 @@ def _directions(detail: CellDetail, of: _PartShown) -> Iterator[_PartShown]:
 
 
 def _stretches(places: Iterable[int]) -> Stretches:
-    """Return the stretches of consecutive numbers among ascending places. The window of a stream may have gaps."""
+    """Return the stretches of consecutive numbers in a list of ascending places. The window of a stream may have
+    gaps.
+    """
     found: list[tuple[int, int]] = []
     for place in places:
         begin = found.pop()[0] if found and found[-1][1] == place else place
@@ -212,7 +217,7 @@ def _cell(shown: ShownSection, detail: CellDetail) -> CellResult | None:
 
 
 def _whole_stream(shown: ShownSection, detail: CellDetail) -> Figures:
-    """Return the figures of a stream as a single measurement."""
+    """Return the figures of a stream, which count as a single measurement."""
     whole = Measurement(
         duration_s=shown.slices_s, read=detail.read, write=detail.write, trim=detail.trim, rates_known=shown.has_rates
     )
@@ -244,7 +249,7 @@ def _sure(part_shown: _PartShown, quantity: Quantity) -> Uncertainty | None:
 
 
 def _in_lines(cell: CellResult, detail: CellDetail) -> Facts:
-    """Return the values of the reads and of the writes of a mix, if the results contain them separately."""
+    """Return the values of the reads and the values of the writes of a mix, if the results contain separate values."""
     return tuple(
         (name, _in_a_line(figures))
         for name, figures in (("Reads", cell.read), ("Writes", cell.write))
@@ -260,7 +265,7 @@ def _in_a_line(figures: Figures) -> str:
 
 
 def _host_facts(cell: CellResult) -> Facts:
-    """Return the effects of the host and of other programs on the cell."""
+    """Return the influence of the host and of other programs on the cell."""
     return (
         ("Limited by the host's CPUs", or_not_known(word(cell.host_limited))),
         ("Disturbed", describe_disturbances(cell, cell.foreign_bytes)),
@@ -273,7 +278,7 @@ def _latencies(figures: Figures) -> dict[str, float]:
     return {name: value for name, value in values if value is not None}
 
 
-# Section: each round, area or slice.
+# Functions for each round, area or slice.
 
 
 def _build_parts(shown: ShownSection, detail: CellDetail, directions: Sequence[IoStats]) -> PartsView:
@@ -301,9 +306,11 @@ def _build_parts(shown: ShownSection, detail: CellDetail, directions: Sequence[I
 
 
 def _places(detail: CellDetail) -> NDArray[np.float64]:
-    """Return the index of the first second of each part among the seconds of the cell, and the end of the last part."""
+    """Return the index of the first second of each part among the one-second samples of the cell, and the end of the
+    last part.
+    """
     at_s = detail.seconds.start_s
-    # Because of rounding, the first second of a part may begin up to 1 µs before the part.
+    # Because of rounding, the first second of a part can begin up to 1 µs before the part.
     starts = np.searchsorted(at_s, [part.start_s - 1e-6 for part in detail.parts])
     return np.array([*starts, at_s.size], dtype=np.float64)
 
@@ -323,7 +330,7 @@ def _part_facts(cell: CellResult | None, detail: CellDetail) -> dict[str, str]:
 
 
 def _histograms(stats: Sequence[IoStats]) -> dict[str, str]:
-    """Return the histograms in coarse buckets, with their marks (``MARKS``).
+    """Return the histograms with coarse buckets and with their marks (``MARKS``).
 
     The counts are stored row by row: all buckets of the first histogram, then all buckets of the second histogram, and
     so on.
@@ -340,7 +347,7 @@ def _histograms(stats: Sequence[IoStats]) -> dict[str, str]:
     return {
         "lower": pack_integers(lower_ns, divisor=_NS_IN_US),
         "upper": pack_integers(upper_ns + 1, divisor=_NS_IN_US),
-        # A stride of one row is used, because most buckets differ little from one part to the next.
+        # The stride is the length of one row, because most buckets differ little from one part to the next.
         "counts": pack_integers(counts.ravel(), stride=filled.size),
         "marks": pack_single(_shorten(np.array([[_or_nan(ns) for ns in of] for of in marks_ns]).ravel() / 1000)),
     }
@@ -398,16 +405,17 @@ def _compress(plain: bytes) -> str:
     return base64.b64encode(zlib.compress(plain, _LEVEL)).decode()
 
 
-# With a row for every minute of a day, most of the table would consist of parts without events.
+# If every minute of a day had a row, most rows of the table would show parts without events.
 MOST_HOST_ROWS = 100
-# The page shows at most five digits and draws fewer. The other digits of single precision would only enlarge the page.
+# The page shows no more than five digits, and a drawing shows even fewer. The other digits of single precision would
+# only enlarge the page.
 _FORGOTTEN_BITS = 8
 
 
 def build_cell_charts() -> dict[str, AnyChart]:
     """Return the charts of a cell without data, with their names as the keys.
 
-    The page inserts the data of the cell that was clicked.
+    The page inserts the data of the cell on which the user clicked.
     """
     seconds = {IOPS.key: (IOPS,), THROUGHPUT.key: (THROUGHPUT,), "latency": LATENCIES_OF_SECONDS}
     charts: dict[str, AnyChart] = {
@@ -426,8 +434,8 @@ def _any_distribution(title: str, *, exceedance: bool = False) -> Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The cells that a click opens. Each cell is built only during the iteration, because a printed report needs no
-    cells.
+    """The cells that a click opens. Each cell is built only during the iteration, because a printed report does not
+    need the cells.
     """
 
     shown_sections: Sequence[ShownSection]
@@ -442,7 +450,7 @@ class Cells:
 
 
 def _build_cell(shown: ShownSection, detail: CellDetail) -> CellView:
-    """Return the view of one cell or stream of a section."""
+    """Return the content of the dialog for one cell or stream of a section."""
     section = shown.section
     rate = section.rate.key
     buckets = find_buckets(detail.whole)
@@ -510,7 +518,7 @@ def _seconds_alone(shown: ShownSection, detail: CellDetail) -> str:
     """Return the hint that explains how to obtain the histogram of single seconds."""
     if not len(detail.seconds):
         return ""
-    # If the section has several workloads, the command in the hint also needs the name of the workload.
+    # If the section has several workloads, the command in the hint must also contain the name of the workload.
     work = detail.workload
     name = name_stream(work) if work.together else work.mix_and_size
     mix = f", {name}" if len(shown.details) > 1 else ""
@@ -527,7 +535,7 @@ def _shorten(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _rounds(detail: CellDetail, shown: ShownSection) -> TableView:
-    """Return a table of the cell in every round or area that measured it."""
+    """Return a table that shows the values of the cell in every round or area in which the cell was measured."""
     of_cell = shown.rounds.get(detail.workload, ())
     judged = {part.number for part in detail.parts if part.judged}
     return TableView(
@@ -545,7 +553,9 @@ def _rounds(detail: CellDetail, shown: ShownSection) -> TableView:
 
 
 def _host(detail: CellDetail, areas: int | None) -> TableView | None:
-    """Return a table of the host's activity during each round, area or slice of a cell, or None if nothing is known."""
+    """Return a table of the host's activity during each round, area or slice of a cell, or None if no activity is
+    known.
+    """
     parts = [(part, use) for part in detail.parts if (use := part.step.host) is not None]
     of = "area" if areas else "round or slice"
     title = f"Host during each {of}"

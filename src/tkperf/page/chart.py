@@ -25,7 +25,7 @@ class Scale(StrEnum):
 
 
 class Mark(StrEnum):
-    """Kinds of marks. ``BOX`` shows the spread of the points at each place."""
+    """Kinds of marks. ``BOX`` shows the spread of the points at each place of the x axis."""
 
     LINE = "line"
     BAR = "bar"
@@ -34,8 +34,8 @@ class Mark(StrEnum):
 
 
 class Legend(StrEnum):
-    """Place of the names of curves. ``AUTO`` puts a few names at the ends of their curves, and many names next to the
-    plot.
+    """Position of the names of curves. With ``AUTO``, a few names are placed at the ends of their curves, and many
+    names are placed beside the plot.
     """
 
     AUTO = "auto"
@@ -45,7 +45,7 @@ class Legend(StrEnum):
 
 
 class ShadeKind(StrEnum):
-    """Reason for which a part of the x axis is shaded."""
+    """The reason why a part of the x axis is shaded."""
 
     JUDGED = "judged"
     FLAGGED = "flagged"
@@ -72,14 +72,14 @@ class SpotKind(StrEnum):
     SPIKE = "spike"
 
 
-# Names of colours, in an order in which the first colours are the easiest to distinguish.
+# Names of colours. The first colours are the easiest to distinguish.
 PALETTE = ("blue", "vermilion", "green", "amber", "violet", "sky", "pink", "brown", "olive", "crimson", "slate", "teal")
 MANY_COLOURS = (*PALETTE, "orange", "azure", "leaf", "plum")
-"""Colours for parts of a chart that do not overlap. There are more of them than in ``PALETTE``, but they are harder to
-distinguish.
+"""Colours for parts of a chart that do not overlap. There are more of these colours than in ``PALETTE``, but they are
+harder to distinguish.
 """
 NEUTRAL = "neutral"
-"""Colour of everything except curves, such as lines of ideal values and edges."""
+"""Colour of everything that is not a curve, such as edges and lines of ideal values."""
 DASH_COUNT = 4
 """Number of line styles (dash patterns). Style 0 is solid."""
 
@@ -87,8 +87,8 @@ Place = float | str
 
 
 def warmth(place: int, count: int) -> str:
-    """Return the colour of a place on a scale of ``count`` colours from cold to warm, for more curves than ``PALETTE``
-    has colours.
+    """Return the colour of a place on a scale of ``count`` colours from cold to warm. The scale is used if there are
+    more curves than colours in ``PALETTE``.
     """
     return f"warmth {place / max(1, count - 1):.4g}"
 
@@ -99,9 +99,10 @@ class Axis:
 
     Attributes:
         places: the places of an ordinal axis in their order.
-        domain: the ends of the axis; None for ends slightly beyond the smallest and the greatest value.
+        domain: the ends of the axis. None means that the axis extends slightly beyond the smallest and the greatest
+            value.
         includes: values that the axis always includes.
-        ticks: the values with a tick; None for round values.
+        ticks: the values with a tick. None means that the ticks are at round values.
         zero: whether the axis begins at 0.
     """
 
@@ -119,9 +120,9 @@ class Point(NamedTuple):
 
     Attributes:
         low, high: the ends of the interval of the value.
-        link: the address that a click opens.
+        link: the address that opens when a user clicks on the point.
         flag: the reason why the value may show more than the performance of the device.
-        facts: the values for the titles in the ``facts`` of the curve.
+        facts: the values that belong to the titles in ``facts`` of the curve.
     """
 
     x: Place
@@ -135,17 +136,17 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """A curve: points that belong together.
+    """A curve, which consists of points that belong together.
 
     Attributes:
         name: the name in the legend. Several parts of a curve share the name and the colour.
-        variant: the meaning of the dash pattern, in a separate legend.
+        variant: the meaning of the dash pattern, which a separate legend shows.
         label: the name at the end of the curve, which is shown without the title of the legend; empty to use ``name``.
         dots: whether each point is visible on the line.
         muted: whether the curve is one of many in the background.
         facts: titles of the values that are shown for a point, in addition to its coordinates.
         has_texts: whether the first fact of each point of a line is written next to the point.
-        column: the column of a cell's seconds that the curve draws.
+        column: the column of the one-second samples of a cell that the curve shows.
     """
 
     name: str = ""
@@ -178,8 +179,8 @@ class Shade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A line across the plot at ``x`` or at ``y``. If ``x``, ``y`` and ``x_end`` are given, the line at ``y`` extends
-    from ``x`` to ``x_end``.
+    """A straight line across the plot at ``x`` or at ``y``. If ``x``, ``y`` and ``x_end`` are given, the line at ``y``
+    extends from ``x`` to ``x_end``.
 
     Attributes:
         name: the text next to the line.
@@ -208,7 +209,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """The attributes that all charts have in common.
+    """The attributes that all kinds of charts have in common.
 
     Attributes:
         keywords: notices that apply to every figure, such as SIMULATED, in a few words.
@@ -221,19 +222,19 @@ class Picture:
 
     @property
     def flag_words(self) -> str:
-        """Return all reasons why a value on the chart may not describe the device alone. Each reason appears once. The
-        result is empty if there is no reason.
+        """Return all reasons why a value on the chart may not describe the device alone. Each reason is listed once.
+        The result is empty if there is no reason.
         """
         words = dict.fromkeys(word for word in (*self.flags, *self._flags()) if word)
         return join_flags(words) if words else ""
 
     @property
     def drawable(self) -> bool:
-        """Return whether there is anything to draw."""
+        """Return whether the chart contains anything that can be drawn."""
         raise NotImplementedError
 
     def _flags(self) -> Iterable[str]:
-        """Return the flags of everything that is drawn."""
+        """Return the flags of all parts of the chart that are drawn."""
         return ()
 
 
@@ -242,13 +243,14 @@ class Chart(Picture):
     """A chart of curves or bars over an axis.
 
     Attributes:
-        series: title of the legend: the property by which the curves differ.
+        series: title of the legend, which is the property in which the curves differ.
         variants: meanings of the dash patterns.
         series_word: the word for a curve in the facts of a point.
-        grouped: whether marks of different curves at one place are next to each other.
+        grouped: whether the marks of different curves at the same place are drawn side by side.
         low: whether the chart has half the height, because it belongs to the chart above.
-        aligned: whether its time axis begins at the same place as the time axes of other aligned charts.
-        filled: whether the chart contains its final data. If not, the data are only examples, and a page inserts the
+        aligned: whether the time axis of the chart begins at the same horizontal position as the time axes of other
+            aligned charts.
+        filled: whether the chart contains its final data. Otherwise the data are only examples, and a page inserts the
             real data.
     """
 
@@ -273,7 +275,9 @@ class Chart(Picture):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the curves, each once. Empty names and the names of background curves are left out."""
+        """Return the names of the curves, each name once. Empty names and the names of background curves are
+        omitted.
+        """
         return tuple(dict.fromkeys(each.name for each in self.curves if each.name and not each.muted))
 
     def _flags(self) -> Iterator[str]:
@@ -283,13 +287,15 @@ class Chart(Picture):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars3D(Picture):
-    """Bars in three dimensions. Columns extend to the right, and rows to the back. The first row is in front.
+    """A chart with bars in three dimensions. Columns extend to the right, and rows extend to the back. The first row is
+    in front.
 
     Attributes:
         colours: the colours of the rows.
         bars: a point for each cell with a value. ``x`` and ``y`` are the name and the value of the cell.
         places: the row and the column of each bar.
-        facts: titles of the facts about a bar: column, row, value, and the facts of its point.
+        facts: titles of the facts about a bar. The facts are the column, the row, the value, and the facts of the
+            point.
     """
 
     columns: tuple[str, ...]
@@ -319,8 +325,8 @@ class Bucket(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """A marked response time in µs. ``label`` is the text next to the mark. It is empty if the next label also covers
-    the mark.
+    """A marked response time in µs. ``label`` is the text beside the mark. The label is empty if the label of the
+    following mark also covers this mark.
     """
 
     mark: str
@@ -330,13 +336,13 @@ class Marked(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution(Picture):
-    """A distribution of response times: the I/Os in each bucket, and the share of I/Os that were completed within a
-    time or needed a longer time.
+    """A distribution of response times. It shows the number of I/Os in each bucket, the share of I/Os that were
+    completed within a given time, and the share of I/Os that needed a longer time.
 
     Attributes:
         buckets: the buckets that contain I/Os, in ascending order.
         exceedance: whether the chart shows only the share of I/Os that needed a longer time.
-        filled: whether the chart contains its data. If not, a page inserts the data.
+        filled: whether the chart contains its data. Otherwise a page inserts the data.
     """
 
     buckets: tuple[Bucket, ...]
@@ -372,11 +378,11 @@ def find_share_class(ios: int, of: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMap(Picture):
-    """A heat map: I/Os by time and response time. The shade shows the share of the I/Os of a time slice.
+    """A heat map of I/Os over time and response time. The shade shows the share of the I/Os of a time slice.
 
     Attributes:
         edges_us: the lower edge of each band of response time in µs, followed by the upper edge of the last band.
-        slices: the slices in ascending order. Between two slices there may be time that was not measured.
+        slices: the slices in ascending order. The time between two slices may not have been measured.
     """
 
     x: Axis
@@ -390,13 +396,14 @@ class HeatMap(Picture):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridSquare:
-    """A square of a grid of two rates, counted from the lower left corner.
+    """A square in a grid of two rates. Columns and rows are counted from the lower left corner.
 
     Attributes:
         text: the text in the square.
-        strength: the strength of its colour from 0 to 1; None for a square that does not count and has a dashed edge.
+        strength: the strength of the colour of the square, from 0 to 1. None means that the square does not count and
+            has a dashed edge.
         link, flag: the same as in ``Point``.
-        facts: the values for the titles in the ``facts`` of the grid.
+        facts: the values that belong to the titles in ``facts`` of the grid.
     """
 
     column: int
@@ -409,9 +416,7 @@ class GridSquare:
 
 
 class GridEdge(NamedTuple):
-    """A side of a square that is part of a limit. It leads from one corner to another corner. Corners are counted from
-    0.
-    """
+    """A side of a square that is part of a limit. The side connects two corners. Corners are counted from 0."""
 
     x: int
     y: int
@@ -424,7 +429,7 @@ class GridMap(Picture):
     """A map of squares over two offered rates. The shade shows a value, and a line between squares shows a limit.
 
     Attributes:
-        x, y: axes with a place for each column and each row, the lowest first.
+        x, y: axes with a place for each column and each row. The lowest rate is first.
         facts: titles of the facts about a square.
         limit: the meaning of the line; empty if there is no line.
     """

@@ -1,4 +1,4 @@
-"""Describe the check of claims, for one run or as a matrix of many drives and claims."""
+"""Build the page of a check of claims. The page shows one run, or a matrix of many drives and claims."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tkperf.page.words.conditions import find_cut_short, find_differences, find_
 from tkperf.page.words.run import find_badges, find_shared_notices, leave_out_said
 from tkperf.page.words.uncertainty import INTERVAL
 
-# A verdict names at most this many reasons. The table contains all of them.
+# The greatest number of reasons that a verdict names. The table contains all reasons.
 _MOST_REASONS = 5
 _MOST_CLAIMS = 3
 _MEANING = (
@@ -85,7 +85,9 @@ def _sort_claims(checked: Checked) -> list[ClaimResult]:
 
 
 def find_check_warnings(checked: Checked) -> Iterator[str]:
-    """Yield the facts that a reader of the findings must know: interrupted parts, and differences from the baseline."""
+    """Yield the facts that a reader of the findings must know: parts of the run that were interrupted, and differences
+    from the baseline.
+    """
     yield from find_cut_short("run", checked.result)
     if checked.baseline is None:
         return
@@ -97,7 +99,7 @@ def find_check_warnings(checked: Checked) -> Iterator[str]:
 
 
 def answer_check(files: Sequence[CheckedFile]) -> Verdict:
-    """Return the verdict on several runs. Each run is one file."""
+    """Return the verdict on several runs. Each file contains one run."""
     passed = f"{sum(one.passes for one in files)} of {len(files)} pass"
     return _answer(judge_check(files), passed, _name_runs(files), files)
 
@@ -128,7 +130,7 @@ def _answer(
 
 
 def _name_runs(files: Sequence[CheckedFile]) -> dict[str, str]:
-    """Return a name for each file. Runs with equal names are shown with their file names to distinguish them."""
+    """Return a name for each file. If several runs have the same name, the file names are added."""
     names = {one.file: one.checked.result.info.name if one.checked else PurePath(one.file).name for one in files}
     times = Counter(names.values())
     return {file: name if times[name] == 1 else f"{name} ({file})" for file, name in names.items()}
@@ -193,10 +195,10 @@ def _find_errors(files: Sequence[CheckedFile]) -> Iterator[str]:
 def build_claims_matrix(
     title: str, rows: Sequence[Row], file_of: Callable[[Row], CheckedFile], first: Sequence[Column[Row]], **options: Any
 ) -> TableView:
-    """Return a table with the ``first`` columns, followed by a column for each claim.
+    """Return a table that begins with the columns ``first``. They are followed by a column for each claim.
 
     Args:
-        file_of: returns the checked file of a row. The cells of a file that was not checked are empty.
+        file_of: returns the checked file of a row. If a file was not checked, the cells of its row are empty.
         options: the options of ``build_table``.
     """
     files = [file_of(row) for row in rows]
@@ -221,7 +223,7 @@ def build_claims_matrix(
 def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
     """Return the page of several runs: the verdict, the matrix of runs and claims, and the warnings.
 
-    The runs that fail are at the top of the matrix.
+    Runs that fail are at the top of the matrix.
     """
     runs = _name_runs(files)
     ordered = sorted(files, key=lambda one: one.order)
@@ -256,7 +258,9 @@ def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
 
 
 def build_claims_page(checked: Checked) -> ReportView:
-    """Return the page of a single run: the verdict, and a row for each claim with the bar of its value."""
+    """Return the page of a single run. It contains the verdict, and a row for each claim with a bar that shows the
+    value.
+    """
     result = checked.result
     table = build_claims_table(checked)
     table = replace(table, strips=tuple(build_claim_bar(checked, one) for one in _sort_claims(checked)))

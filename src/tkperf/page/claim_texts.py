@@ -1,4 +1,6 @@
-"""Describe claims: their names, limits and values, the distance of a value from its limit, and the result of a run."""
+"""Build texts about claims: their names, limits and values, the distance between a value and its limit, and the result
+of a run.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,9 @@ from tkperf.page.verdict_texts import NoteLevel
 
 NOT_CHECKED = "could not be checked"
 _SMALLEST_MARGIN = 0.05  # in percent
-_GREATEST_MARGIN = 100_000  # in percent; only a limit close to 0 leads to a larger distance
-_MOST_SIGMAS = 10  # a larger number adds no information
-_MOST_FINER = 6  # digits in addition to the usual digits, to show that a value differs from its limit
+_GREATEST_MARGIN = 100_000  # in percent; a larger distance is possible only if the limit is close to 0
+_MOST_SIGMAS = 10  # a larger number would not tell the reader more
+_MOST_FINER = 6  # digits that are added to the usual digits to show that a value differs from its limit
 WITHIN_UNCERTAINTY = "within the uncertainty"
 
 
@@ -40,8 +42,8 @@ class ClaimText(NamedTuple):
 
 
 def describe_claim(finding: ClaimResult) -> ClaimText:
-    """Return the finding about a claim in words. The state is, for example, ``met`` or ``met, within the
-    uncertainty``.
+    """Return the finding about a claim in words. The text begins with the state, for example ``met`` or ``met, within
+    the uncertainty``.
     """
     state = finding.state.value
     margin = describe_margin(finding.margin_percent)
@@ -60,7 +62,7 @@ def describe_claim(finding: ClaimResult) -> ClaimText:
 def name_claims(findings: Iterable[ClaimResult]) -> dict[str, str]:
     """Return the name of each claim, with the title of the claim in the file as the key: ``4 KiB random read IOPS``.
 
-    If names would be equal, each name also contains the section or the test.
+    If two names would be equal, each of them also contains the section or the test.
     """
     by_claim: dict[str, ClaimResult] = {}
     for finding in findings:
@@ -100,8 +102,8 @@ def measure_of(finding: ClaimResult) -> Measure:
 
 
 def describe_limit(finding: ClaimResult, after: str = "") -> str:
-    """Return the limit of a claim: ``≥ 500 MB/s``. If the name before the limit ends with the unit, return ``≥
-    75,000``.
+    """Return the limit of a claim with its unit: ``≥ 500 MB/s``. If the name before the limit already ends with the
+    unit, return ``≥ 75,000``.
     """
     claim, unit = finding.about, measure_of(finding).unit
     if claim.not_found:
@@ -113,7 +115,7 @@ def describe_limit(finding: ClaimResult, after: str = "") -> str:
 
 
 def describe_measured(finding: ClaimResult) -> str:
-    """Return the value with its unit. The value has enough digits to show on which side of the limit it lies."""
+    """Return the value with its unit. The value has enough digits to show whether it lies above or below the limit."""
     if finding.value is None:
         return NOT_MEASURED
     return f"{format_measured(finding)} {unit_for_people(finding.unit)}".rstrip()
@@ -131,8 +133,8 @@ def format_measured(finding: ClaimResult) -> str:
 
 
 def describe_margin(margin: float | None) -> str:
-    """Return a margin in words: ``+12.3 %``. A margin below 0.05 % has one digit, and a very large margin has no
-    decimals.
+    """Return a margin in words: ``+12.3 %``. A margin below 0.05 % is shown with one significant digit. A very large
+    margin is shown without decimals.
     """
     if margin is None:
         return NOT_MEASURED
@@ -169,15 +171,15 @@ def _describe_cell(checked: Checked, finding: ClaimResult) -> str:
 
 
 def list_doubts(checked: Checked, finding: ClaimResult) -> Iterator[Doubt]:
-    """Yield the reasons to doubt the value of a claim, without the reasons that the state of the claim already
-    contains.
+    """Yield the reasons to doubt the value of a claim. Reasons that the state of the claim already contains are
+    omitted.
     """
     return (doubt for doubt in checked.find_doubts(finding) if doubt != finding.state.value)
 
 
 def describe_outcome(checked: Checked | None) -> tuple[str, NoteLevel | None]:
-    """Return ``passes by 1.3 %`` with the smallest margin, or ``misses 3, 1 not judged``, together with the
-    severity.
+    """Return the result of a run with its severity: ``passes by 1.3 %`` with the smallest margin, or ``misses 3, 1 not
+    judged``.
     """
     if checked is None:
         return NOT_CHECKED, NoteLevel.CAUTION

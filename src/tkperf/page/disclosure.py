@@ -1,6 +1,7 @@
-"""Build the full disclosure of a run according to the PTS User Guide, section 10.
+"""Build the full disclosure of a run according to section 10 of the PTS User Guide.
 
-The disclosure contains the tested device, the test platform and the programs, and the header of printed pages.
+The disclosure contains facts about the tested device, the test platform and the programs. It also contains the header
+of printed pages.
 """
 
 from __future__ import annotations
@@ -65,9 +66,9 @@ _MOST_DEMANDS = 3
 
 
 def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -> FactBlocks:
-    """Return blocks of named facts. A block with a single fact without a name is a long text.
+    """Return blocks of named facts. If a block contains a single fact without a name, this fact is a long text.
 
-    The last block names all unknown facts.
+    The last block names all facts that are not known.
     """
     device, host = result.info.device, result.info.host
     blocks = [
@@ -90,8 +91,8 @@ def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -
     )
 
 
-# Facts in the header of a printed page, with their names in the list. If the name in the header differs, that name is
-# added.
+# Facts in the header of a printed page, with the names that they have in the list. If the header uses another name,
+# that name is added.
 _HEADER = {
     "Test platform": (
         SPONSOR,
@@ -122,8 +123,8 @@ _IN_HEADER = {_CACHE: "Write cache"}
 
 
 def build_page_header(result: RunResult, user_facts: UserFacts, test: TestResult) -> FactBlocks:
-    """Return the facts of a test's header in four blocks, like the sample report in SNIA's guide. A fact that is not
-    known also has a row with the text "not known".
+    """Return the facts for the header of a test in four blocks, like the sample report in SNIA's guide. A fact that is
+    not known has a row with the text "not known".
     """
     facts = {name: fact for _, block in _list_facts(result, user_facts, test) for name, fact in block}
     disclosed_range = (("Data pattern", facts["Data pattern"]), ("Active range", word(result.info.active_range_text)))
@@ -144,15 +145,17 @@ def build_page_header(result: RunResult, user_facts: UserFacts, test: TestResult
 
 
 def _unknown(names: Sequence[str]) -> FactBlocks:
-    """Return one line that names all unknown facts, instead of a row for each unknown fact."""
+    """Return one line with the names of all facts that are not known. This line replaces a separate row for each of
+    these facts.
+    """
     return ((NOT_KNOWN_AT_ALL, ((format_count(len(names), "fact"), ", ".join(names)),)),) * bool(names)
 
 
 def _list_facts(
     result: RunResult, user_facts: UserFacts, test: TestResult | None = None
 ) -> tuple[tuple[str, MaybeFacts], ...]:
-    """Return all facts about a run in blocks. Each fact appears once. The purges are those of ``test``, or of all tests
-    if ``test`` is None.
+    """Return all facts about a run in blocks. Each fact is listed once. The purges are those of ``test``, or those of
+    all tests if ``test`` is None.
     """
     return (
         ("Test run", _run(result, user_facts)),
@@ -187,7 +190,7 @@ def _run(result: RunResult, user_facts: UserFacts) -> MaybeFacts:
 
 
 def _not_in_profile(info: RunInfo) -> str | None:
-    """Return the PTS tests that a PTS profile omits because the numbers of these tests are not known.
+    """Return the tests of the PTS that a PTS profile omits, because the numbers of these tests are not known.
 
     Return None if the profile runs all tests.
     """
@@ -240,7 +243,7 @@ def _set_up(result: RunResult, test: TestResult | None) -> MaybeFacts:
 
 
 def _host_audit(host: dict[str, object]) -> FactBlocks:
-    """Return everything that the audit before the run found. The result is empty if no audit took place."""
+    """Return all findings of the audit before the run. The result is empty if there was no audit."""
     findings = tuple(
         (_capital(finding.title), finding.text) for finding in host_findings(host) if finding.level != UNKNOWN
     )
@@ -249,15 +252,15 @@ def _host_audit(host: dict[str, object]) -> FactBlocks:
 
 
 def _capital(title: str) -> str:
-    """Return the title with a capital letter, like the titles of the other facts. The name of a program or an interface
-    remains unchanged.
+    """Return the title with a capital letter, like the titles of all other facts. The name of a program or an interface
+    is not changed.
     """
     is_name = title.partition(" ")[0] in ("io_uring", "irqbalance", "smartd", "udisksd")
     return title if is_name else capital(title)
 
 
 def _members(device: dict[str, object]) -> FactBlocks:
-    """Return the drives of a RAID set, with a line for each drive."""
+    """Return the drives of a RAID set as a text with a line for each drive."""
     members = device.get("members")
     if not isinstance(members, list):
         return ()
@@ -273,7 +276,7 @@ def _words(member: dict[str, object]) -> Sequence[str]:
 
 
 def _long_texts(result: RunResult) -> FactBlocks:
-    """Return the facts that need a separate block. The result is empty if there are no such facts."""
+    """Return the facts that require a separate block. The result is empty if there are no such facts."""
     info = result.info
     texts = (
         ("Command line", info.command_text),
@@ -301,7 +304,7 @@ def name_sheet(test: TestResult) -> str:
 
 
 def describe_measured_device(result: RunResult, user_facts: UserFacts) -> str:
-    """Return vendor, model, serial number, firmware and capacity on one line."""
+    """Return the vendor, the model, the serial number, the firmware and the capacity in one line."""
     facts = dict(_device(result.info.device, user_facts))
     names = _HEADER["Device under test"][:5]
     return " · ".join(f"{name} {or_not_known(facts[name])}" for name in names)
@@ -337,7 +340,7 @@ def summarise_set_up(result: RunResult) -> str:
 
 
 def _summarise_demands(sections: Sequence[SectionResult]) -> str:
-    """Return the demands of the sections that have a rule of steady state and a single demand. If there are no such
+    """Return the demands of the sections that have a single demand and a rule for steady state. If there are no such
     sections, return the demands of all sections.
     """
     of_sections = [(section, {(load.jobs, load.io_depth) for load in section.loads}) for section in sections]
@@ -398,7 +401,7 @@ def _name_exceptions(done: str, result: RunResult, is_done: Callable[[SectionRes
 
 
 def _summarise_window(sections: Sequence[SectionResult]) -> str | None:
-    """Return the length of the steady-state window. Streams are considered only if no rounds were judged."""
+    """Return the length of the steady-state window. The window of a stream is used only if no rounds were judged."""
     judged = [section for section in sections if section.verdict is not None and section.verdict.judged]
     of_rounds = [section for section in judged if not section.slices] or judged
     lengths = sorted({len(section.verdict.rounds) for section in of_rounds if section.verdict is not None})
@@ -408,9 +411,10 @@ def _summarise_window(sections: Sequence[SectionResult]) -> str | None:
 
 
 def _preconditioning(result: RunResult, test: TestResult) -> Iterator[tuple[str, str | None]]:
-    """Yield the facts of both kinds of preconditioning.
+    """Yield the facts about both kinds of preconditioning.
 
-    The first kind (1) does not depend on the workload. The second kind (2) is the test's own load until steady state.
+    Preconditioning of the first kind (1) does not depend on the workload. In the second kind (2), the load of the test
+    itself runs until steady state.
     """
     if result.info.imported:
         yield "Precondition 1", None
@@ -437,15 +441,15 @@ def _preconditioning(result: RunResult, test: TestResult) -> Iterator[tuple[str,
 
 
 def _find_dependent(test: TestResult) -> SectionResult | None:
-    """Return the section in which the test's own load brought the device into the measured state."""
+    """Return the section in which the load of the test itself brought the device into the measured state."""
     prepared = [section for section in test.sections if section.plan.prepares and section.slices]
     judged = [section for section in test.sections if section.verdict and not section.slices]
     return next(iter((*prepared, *judged)), None)
 
 
 def _describe_rounds(section: SectionResult) -> str | None:
-    """Return the window as ``rounds 1–5``, with a note if the window was not steady. Return None if there is no rule of
-    steady state.
+    """Return the window as ``rounds 1–5``, with a note if the window was not steady. Return None if there is no rule
+    for steady state.
     """
     if section.verdict is None:
         return None
@@ -456,7 +460,7 @@ def _describe_rounds(section: SectionResult) -> str | None:
 
 
 def _stimuli(test: TestResult) -> Facts:
-    """Return the first two stimuli, because the header has no room for more."""
+    """Return the first two stimuli, because the header has no space for more."""
     sections = [section for section in test.sections if not section.plan.prepares]
     facts: list[tuple[str, str | None]] = []
     for number, section in enumerate(sections[:2], start=1):
@@ -494,7 +498,7 @@ HEAT = (
 
 
 def explain(result: RunResult) -> tuple[str, ...]:
-    """Return the explanations that belong to the sections of the run."""
+    """Return the explanations that apply to the sections of the run."""
     sections = [section for test in result.tests for section in test.sections]
     words = []
     if result.info.is_simulated:
@@ -553,7 +557,7 @@ def describe_fill(info: RunInfo, load: str, filled_bytes: int | None = None, *, 
 
     Args:
         load: the load in words, as ``describe_fill_load`` returns it.
-        filled_bytes: the measured amount. If it is omitted, the text contains the amount of the profile.
+        filled_bytes: the measured amount. Without this argument, the text contains the amount in the profile.
         passes: the requested number of passes, if it differs from the number in the profile.
     """
     times = or_not_known(word(passes or info.table("preconditioning").get("passes")))
@@ -577,7 +581,7 @@ def describe_fill_load(fill: Workload) -> str:
 
 
 def describe_procedure(info: RunInfo, test: str) -> str:
-    """Return the steps of the test with one step on each line. The text is empty if some of the test's numbers are not
+    """Return the steps of the test, with one step on each line. The text is empty if some numbers of the test are not
     known.
     """
     definition = find_test(info.suite, test, info.profile)
@@ -589,5 +593,5 @@ def describe_procedure(info: RunInfo, test: str) -> str:
     )
     try:
         return "\n".join(definition.describe(read_stored_profile(info.profile), circumstances))
-    except ProfileError:  # Only some numbers of the profile are known for an imported run.
+    except ProfileError:  # An imported run contains only some numbers of the profile.
         return ""

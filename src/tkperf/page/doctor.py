@@ -1,4 +1,4 @@
-"""Build the pages of ``tkperf doctor`` and ``tkperf tune`` from the data of ``--json``.
+"""Build the pages of ``tkperf doctor`` and ``tkperf tune`` from the data that ``--json`` prints.
 
 Each page consists of a verdict, followed by tables and lists.
 """
@@ -29,9 +29,9 @@ from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK, list_device_facts, word
 from tkperf.page.page import Block, Column, Note, NotesView, ReportView, TableView, build_table
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 
-# Only this kind of target has all facts.
+# Only a target of this kind has all facts.
 _BLOCK = "block device"
-# Facts that the page of a run shows as facts about the platform, each with its label.
+# Facts that the page of a run shows among the facts about the platform, each with its label.
 _NEAR = {"host_adapter": "Host adapter", "numa_node": "NUMA node", "rotation_rate_rpm": "Rotation rate (1/min)"}
 _ORDER = (DISTURBS, ADVICE, "note", "ok", UNKNOWN)
 _REMARKABLE = (DISTURBS, ADVICE)
@@ -39,7 +39,7 @@ _RESTORE = Note(text="", command="sudo tkperf tune --restore")
 
 
 def build_device_page(found: Data) -> ReportView:
-    """Build the page of a device: its facts, purges, telemetry, and the host."""
+    """Build the page of a device. It contains facts, purges, telemetry and the host."""
     facts, objections = found["facts"], found["objections"]
     findings = host_findings({"audit": found["host"]})
     confirmed = not objections and facts["kind"] != SIMULATED_DRIVE
@@ -68,7 +68,7 @@ def _device_facts(facts: Data) -> tuple[TableView, NotesView]:
         if text is not None
     )
     unknown = [label for label, key, text in listed if text is None and key not in ("", "backing")]
-    # Targets of other kinds do not have most of these facts, so the page does not list the facts as unknown.
+    # Most of these facts do not exist for targets of other kinds, so the page does not list them as unknown.
     named = [", ".join(unknown)] if unknown and facts["kind"] == _BLOCK else []
     return (
         TableView(title=str(facts["path"]), columns=("fact", "value", "source"), rows=rows),
@@ -90,7 +90,7 @@ def _purges(found: Data) -> TableView:
 
 
 def build_host_page(found: Data) -> ReportView:
-    """Build the page of the host: whether the host can measure, the programs that tkperf uses, how tkperf was
+    """Build the page of the host. It shows whether the host can measure, the programs that tkperf uses, how tkperf was
     installed, and the conditions that would disturb a run.
     """
     findings = host_findings({"audit": found["audit"]})
@@ -118,7 +118,7 @@ def build_host_page(found: Data) -> ReportView:
 
 
 def _describe_installation(installation: Data) -> NotesView:
-    """List how tkperf was installed, and the features that this kind of installation does not provide."""
+    """Return a list that states how tkperf was installed and which features this kind of installation lacks."""
     where = f"installed as {installation['way']} in {installation['place']}"
     if installation["in_container"]:
         where += ", in a container"
@@ -127,7 +127,7 @@ def _describe_installation(installation: Data) -> NotesView:
 
 
 def build_tune_page(found: Data, *, applied: bool, is_file: bool) -> ReportView:
-    """Build the page of the host settings for measuring a device.
+    """Build the page of the host settings that a measurement of a device needs.
 
     Args:
         applied: whether tkperf changed the settings.
@@ -159,7 +159,7 @@ def build_tune_page(found: Data, *, applied: bool, is_file: bool) -> ReportView:
 
 
 def build_restored_page(found: Data) -> ReportView:
-    """Build the page of restored settings."""
+    """Build the page that shows the restored settings."""
     put_back, left, kept_for = found["put_back"], found["left"], found["kept_for"]
     title = f"{format_count(len(put_back), 'setting')} put back" if put_back else "Nothing put back"
     if found["rebooted"]:
@@ -235,7 +235,7 @@ def _by_gravity(findings: Iterable[HostCondition]) -> list[HostCondition]:
 
 
 def _finding_item(finding: HostCondition) -> Note:
-    # The text of an unknown finding already contains the word for the level.
+    # If a finding is not known, its text already contains the word for the level.
     level = "" if finding.level == UNKNOWN else f"{finding.level}, "
     text = f"{finding.title}: {level}{finding.found}"
     if finding.level not in _REMARKABLE:
@@ -250,7 +250,7 @@ def _finding_item(finding: HostCondition) -> Note:
 
 
 def _setting_items(settings: Iterable[Data]) -> Iterator[Note]:
-    """Yield an item for each setting. Equal settings of all CPUs form one item."""
+    """Yield an item for each setting. If all CPUs have the same setting, they share one item."""
     alike: dict[tuple[object, ...], list[Data]] = {}
     for row in settings:
         key = tuple(row[name] for name in ("subject", "drive", "now", "wanted", "offered"))

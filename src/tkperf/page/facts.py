@@ -1,4 +1,4 @@
-"""Describe facts about a run in words, for headers and lists. None means that a fact is not known."""
+"""Build texts about the facts of a run, for headers and lists. A fact is None if it is not known."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def format_moment(utc: str | None) -> str:
     """Return an ISO 8601 time in UTC as ``2026-11-20 23:41:40 UTC``."""
     if not utc:
         return NOT_KNOWN_TEXT
-    # An imported run contains only the day, without a time.
+    # An imported run contains only the day and no time.
     return f"{utc[:10]} {utc[11:19]} UTC" if len(utc) > 10 else utc
 
 
 def or_not_known(fact: str | None) -> str:
-    """Return the fact, or the words for an unknown fact."""
+    """Return the fact. If it is None, return the words for a fact that is not known."""
     return NOT_KNOWN_TEXT if fact is None else fact
 
 
@@ -34,7 +34,7 @@ def format_written(written_bytes: int | None) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """Return the text with at most ``most`` characters. The text is cut between words if possible."""
+    """Return the text, shortened to ``most`` characters. If possible, the text is cut between two words."""
     if len(text) <= most:
         return text
     between_words = textwrap.shorten(text, most, placeholder=" …")
@@ -42,16 +42,17 @@ def shorten(text: str, most: int) -> str:
 
 
 def describe_state(steady: bool | None) -> str:
-    """Return the steady state of a section in words. ``steady`` is ``SectionResult.steady``."""
+    """Return, in words, whether a section reached steady state. ``steady`` is ``SectionResult.steady``."""
     if steady is None:
         return "not judged"
     return "reached" if steady else "NOT reached"
 
 
 def describe_end(section: SectionResult) -> str:
-    """Return why a section ended. If a rule exists but no verdict, also return why there is no verdict.
+    """Return the reason why a section ended. If the section has a rule but no verdict, also return the reason for the
+    missing verdict.
 
-    The text follows the words for steady state and does not repeat these words.
+    This text follows the words about steady state and does not repeat these words.
     """
     ended = re.sub("^(no )?steady state (?=in )", "", section.ended_because)
     verdict = section.verdict
@@ -61,9 +62,9 @@ def describe_end(section: SectionResult) -> str:
 
 
 def bind_units(text: str) -> str:
-    """Return the text with no-break spaces, so that each number stays on one line with its unit.
+    """Return the text with no-break spaces, so that each number and its unit stay on the same line.
 
-    Only outputs from which nobody copies text use this form.
+    Use this form only in outputs from which users do not copy text.
     """
     return re.sub(r"(?<=\d) (?=%|[KMGT]iB\b|[mµ]?s\b)", "\N{NO-BREAK SPACE}", text)
 
@@ -81,7 +82,7 @@ def describe_device(facts: Mapping[str, object]) -> str:
 
 
 def keep_known(facts: Iterable[tuple[str, str | None]]) -> Facts:
-    """Return the facts without those that are not known."""
+    """Return only the facts that are known."""
     return tuple((name, fact) for name, fact in facts if fact is not None)
 
 
@@ -118,12 +119,12 @@ def describe_sector(device: Mapping[str, object]) -> str | None:
 
 
 def describe_load_generator(info: RunInfo) -> str | None:
-    """Return the version of fio, its I/O engine, and whether it bypasses the page cache.
+    """Return the version of fio, its I/O engine, and whether the engine bypasses the page cache.
 
     For an imported run, return only the facts that the imported file contains.
     """
     if info.fio_version is None:
-        return word(info.ioengine)  # The engine is simulated, or not known.
+        return word(info.ioengine)  # The engine is simulated or not known.
     engine = word(info.ioengine)
     return f"{info.fio_version}, {engine}, direct I/O" if engine else info.fio_version
 
@@ -168,7 +169,7 @@ def describe_data_pattern(info: RunInfo) -> str | None:
 
 
 def describe_segments(info: RunInfo) -> str | None:
-    """Return the number of segments of the active range, or a text that the active range is one piece."""
+    """Return the number of segments of the active range, or a text that states that the active range is one piece."""
     count = info.table("active_range").get("segments")
     if isinstance(count, int) and count > 1:
         return f"{count:,}"
@@ -205,7 +206,7 @@ def describe_demands(pairs: Sequence[tuple[int, int]]) -> str | None:
         return None
     most = 3
     if len(pairs) > most:
-        # The pairs are sorted by outstanding I/Os, like the points of a grid.
+        # The pairs are sorted by outstanding I/Os, as the points of a grid are.
         pairs = sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair[0]))
     demands = [f"TC {jobs} / QD {depth}" for jobs, depth in pairs]
     return ", ".join(demands) if len(demands) <= most else f"{demands[0]} to {demands[-1]}, {len(demands)} of them"

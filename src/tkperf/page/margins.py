@@ -1,5 +1,5 @@
-"""Show the margins of claims: a matrix of drives and claims with a colour for each margin, and a strip for each
-claim.
+"""Build the views of the margins of claims: a matrix of drives and claims with a colour for each margin, and a strip
+for each claim.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from tkperf.page.strip import Dot, Limit, Strip, build_bar_strip, build_dot_stri
 from tkperf.page.verdict_texts import CLAIM_LEVELS, NoteLevel
 
 MOST_CLAIM_COLUMNS = 8
-"""Greatest number of claim columns that fit on a screen with a width of 1,440 pixels."""
+"""The greatest number of columns with claims that fit on a screen with a width of 1,440 pixels."""
 TILES_IN_ROW = 4
-"""Number of tiles that fit next to each other on a screen with a width of 1,440 pixels."""
+"""The number of tiles that fit side by side on a screen with a width of 1,440 pixels."""
 CLOSE_PERCENT = 2.0
-"""A claim that is met with a smaller margin is shown with a sign. This percentage is a convention (ADR 62) and does not
-change any verdict.
+"""If the margin of a met claim is smaller than this percentage, the claim is shown with a sign. The percentage is a
+convention (ADR 62) and does not change any verdict.
 """
-# The colour of a cell has its full strength at this margin and at greater margins.
+# From this margin on, the colour of a cell has its full strength.
 _STRONGEST_PERCENT = 25.0
 _WEAKEST = 0.15
 _FEWEST_IN_STRIP, _FEWEST_IN_COHORT = 2, 3
 _SIGNS_OF_RESULTS = {NoteLevel.FAILURE: Sign.MISSED, NoteLevel.CAUTION: Sign.NOT_JUDGED}
-# Greatest number of matrix rows for which two rows of tiles fit on the screen.
+# The greatest number of matrix rows for which two rows of tiles fit on the screen.
 _MOST_FOR_TWO_ROWS = 14
 
 
@@ -54,9 +54,9 @@ def build_margins(
     """Return the matrix of drives and claims.
 
     Args:
-        heads: the rows with only their first cell, which contains the result.
+        heads: the rows. Each row contains only its first cell, which shows the result.
         files: the checked file of each row.
-        links: for each row, the links to the seconds of the values, with the titles of the claims as the keys.
+        links: for each row, the links to the one-second samples of the values. The titles of the claims are the keys.
     """
     titles = _choose_claims(files)
     all_titles = _list_titles(files)
@@ -92,11 +92,11 @@ def build_margins(
 def build_head(
     name: str, result: tuple[str, NoteLevel | None], *, detail: str = "", page: str = "", sign: Sign | None = None
 ) -> MatrixRow:
-    """Return a row with only its first cell, which is the result.
+    """Return a row that contains only its first cell, which shows the result.
 
     Args:
         result: the result in words, with its severity.
-        detail: further facts that distinguish the drive from the others.
+        detail: further facts that distinguish the drive from all other drives.
         page: the file to which the name of the drive links, or "".
         sign: the sign; None for the sign that belongs to the severity.
     """
@@ -120,7 +120,7 @@ def _list_titles(files: Sequence[CheckedFile]) -> list[str]:
 
 
 def _choose_claims(files: Sequence[CheckedFile]) -> list[str]:
-    """Return the claims that have a column in their original order. If there are too many claims, return the claims
+    """Return the claims that have a column, in their original order. If there are too many claims, return the claims
     with the smallest margins.
     """
     titles = _list_titles(files)
@@ -181,11 +181,12 @@ def _build_cell(checked: Checked, finding: ClaimResult, target: str) -> MatrixCe
 
 
 def describe_margins_title(files: Sequence[CheckedFile], what: str, of: int | None = None) -> str:
-    """Return ``1 of 24 drives misses 3 claims, 21 pass; 2 claims of 2 drives were not measured``.
+    """Return a summary of the drives: ``1 of 24 drives misses 3 claims, 21 pass; 2 claims of 2 drives were not
+    measured``.
 
     Args:
         what: the word "drive" or "run".
-        of: the number of all drives, including drives without a file; None for the number of files.
+        of: the number of all drives, including drives without a file. None means that the number of files is used.
     """
     count, known = len(files) if of is None else of, [one.checked for one in files if one.checked is not None]
     missed = [number for checked in known if (number := checked.count(ClaimKind.FAILED))]
@@ -235,7 +236,7 @@ def _count_open(known: Sequence[Checked], what: str) -> Iterator[str]:
 def describe_misses(checked: Checked, columns: Mapping[str, str], most: int) -> str:
     """Return the claims that a run misses: ``4 KiB random write IOPS ≥ 45,000 (41,900, -7.0 %)``.
 
-    The claim that is missed most is first. If there are more than ``most`` claims, the text counts the others.
+    The claim with the worst margin is first. If there are more than ``most`` claims, the text counts the others.
     """
     missed = [one for one in checked.by_title.values() if checked.judge(one) is ClaimKind.FAILED]
     missed.sort(key=checked.rank)
@@ -249,15 +250,16 @@ def _describe_miss(finding: ClaimResult, *, is_judged: bool = True) -> str:
     parts = [format_measured(finding)] if finding.value is not None else [finding.state.value]
     if finding.margin_percent is not None:
         parts.append(describe_margin(finding.margin_percent))
-    # If a value is not judged because its rounds do not agree, this disagreement also causes its uncertainty.
+    # If a value is not judged because its rounds disagree, the same disagreement also causes its uncertainty. The
+    # uncertainty is therefore not mentioned.
     if is_judged and finding.certain is False:
         parts.append(WITHIN_UNCERTAINTY)
     return ", ".join(parts)
 
 
 def describe_closest(names: Sequence[str], files: Sequence[CheckedFile], columns: Mapping[str, str]) -> str:
-    """Return the smallest margin of the runs that miss no claim: ``bay 22: 1024 KiB sequential write throughput ≥ 500
-    (+0.6 %)``. The text is empty if no such run has a margin.
+    """Return the smallest margin among the runs that miss no claim: ``bay 22: 1024 KiB sequential write throughput ≥
+    500 (+0.6 %)``. The text is empty if no such run has a margin.
     """
     found = []
     for name, file in zip(names, files, strict=True):
@@ -272,8 +274,8 @@ def describe_beyond_unjudged(names: Sequence[str], files: Sequence[CheckedFile],
     """Return the worst value that is beyond its limit but not judged: ``bay 9: 4 KiB random write IOPS ≥ 45,000
     (10,400, -76.9 %, not steady)``.
 
-    Without this text, the reader would take the smallest margin for the worst value. The text is empty if there is no
-    such value.
+    Without this text, the reader would believe that the smallest margin belongs to the worst value. The text is empty
+    if there is no such value.
     """
     found = [
         (
@@ -299,8 +301,8 @@ def describe_beyond_unjudged(names: Sequence[str], files: Sequence[CheckedFile],
 def find_margin_lines(
     words: str, names: Sequence[str], files: Sequence[CheckedFile], columns: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
-    """Return the lines above a matrix of margins, each with its label. The first line shows the smallest margin, and
-    the second line a worse value that is not judged.
+    """Return the lines above a matrix of margins, each with its label. The first line shows the smallest margin. The
+    second line shows a worse value that is not judged.
 
     Args:
         words: the label of the smallest margin.
@@ -321,8 +323,8 @@ def count_tiles(rows: int) -> int:
 def build_claim_tiles(
     names: Sequence[str], files: Sequence[CheckedFile], in_cohort: Collection[int]
 ) -> tuple[HeadlineView, ...]:
-    """Return a tile for each claim that has a value for two or more drives, with a dot for each drive. The claim with
-    the smallest margin is first.
+    """Return a tile for each claim that has a value for two or more drives. A tile shows a dot for each drive. The
+    claim with the smallest margin is first.
 
     Args:
         names: short names of the drives.
@@ -400,14 +402,14 @@ def _build_tile(
 def _find_worst(
     found: Sequence[tuple[int, Checked, ClaimResult]],
 ) -> tuple[tuple[int, float], tuple[int, Checked, ClaimResult]]:
-    """Return the drive with the smallest margin of a claim, after the rank of this margin."""
+    """Return the drive with the smallest margin of a claim, preceded by the rank of this margin."""
     worst = min(found, key=lambda of_drive: of_drive[1].rank(of_drive[2]))
     return worst[1].rank(worst[2]), worst
 
 
 def build_claim_bar(checked: Checked, finding: ClaimResult) -> Strip | None:
-    """Return the bar of a claim's value with its limit. Return None if there is no value, or if the limit cannot be
-    drawn.
+    """Return the bar that shows the value of a claim and its limit. Return None if there is no value, or if the limit
+    cannot be drawn.
     """
     if finding.value is None or finding.about.not_found or finding.value < 0:
         return None

@@ -1,5 +1,5 @@
-"""Add to each chart what its picture needs outside the report: a stamp such as SIMULATED, the source, and a file
-name.
+"""Add the parts to each chart that a picture of the chart needs outside the report: a stamp such as SIMULATED, the
+source, and a file name.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tkperf.page.words.run import BADGES
 _MOST_CHARACTERS = 40
 _NOT_IN_A_NAME = re.compile(r"[^\w.]+")
 LEAD = "story-"
-"""Beginning of the key of a chart's copy at the beginning of the page."""
-# Badges that describe how the result was produced, and badges that state a reason of the verdict. A badge with a reason
-# has the severity of this reason.
+"""The beginning of the key that a copy of a chart at the beginning of the page has."""
+# Badges about how the result was produced, and badges about a reason of the verdict. A badge about a reason has the
+# severity of this reason.
 _LEVELS = dict.fromkeys(("SIMULATED", "IMPORTED", "OWN WORKLOAD", "REPEATED", "ADDED"), NoteLevel.INFORMATION) | {
     keyword: level_of(code.severity) for code, keyword in BADGES.items()
 }
@@ -53,7 +53,7 @@ def mark_charts(view: ReportView) -> ReportView:
 
 
 class _Marker:
-    """Adds the stamp, the file name and the source to the charts of a page.
+    """A marker that adds the stamp, the file name and the source to the charts of a page.
 
     The copy of a chart at the beginning of the page has the same file name and source as the chart.
     """
@@ -62,7 +62,7 @@ class _Marker:
         self._keywords = find_keywords(view)
         self._page, self._view = name_pictures(view), view
         self._names: dict[str, str] = {}
-        """Key of the first chart that uses a file name, with the file name as the key of the dictionary."""
+        """The key of the first chart that uses a file name. The file name is the key of the dictionary."""
         self._marked: dict[str, ChartView] = {}
 
     def stamp(self, chart: AnyChart) -> AnyChart:
@@ -72,7 +72,7 @@ class _Marker:
         return tuple(self.mark(chart, *part) for chart in charts)
 
     def mark(self, chart: ChartView, *part: str) -> ChartView:
-        """Return the chart and its other views with their marks.
+        """Return the chart with its marks. Its other views also have their marks.
 
         Args:
             part: the title and the load of the chart's test or section.
@@ -92,7 +92,8 @@ class _Marker:
     def _name(self, chart: ChartView, *part: str) -> str:
         """Return a file name that consists of the name of the run and the title of the chart.
 
-        If another chart already has this name, the title of the test or section is added, or else the key of the chart.
+        If another chart already has this name, the title of the test or section is added. If this name is not unique
+        either, the key of the chart is added instead.
         """
         title = _slug(chart.chart.title)
         for name in (title, f"{_slug(part[0]) if part else chart.key}-{title}", f"{title}-{_slug(chart.key)}"):
@@ -103,7 +104,7 @@ class _Marker:
 
 
 def name_pictures(view: ReportView) -> str:
-    """Return the beginning of the file names of a page's pictures: the name of the run, or "comparison"."""
+    """Return the beginning of the file names for all pictures of a page. It is the name of the run, or "comparison"."""
     if view.decision is not None and not view.decision.is_heat_map:
         return "comparison"
     return _NOT_IN_A_NAME.sub("-", view.title).strip("-.") or "run"
@@ -124,12 +125,12 @@ def find_keywords(view: ReportView) -> str:
 
 
 def list_stamp(view: ReportView) -> tuple[Note, ...]:
-    """Return the badges for parts that can be separated from the page: printed pages, charts and dialogs."""
+    """Return the badges for the parts of a page that a user can separate from it: printed pages, charts and dialogs."""
     return list_badges(view.stamp or view.banners)
 
 
 def list_badges(banners: Sequence[str]) -> tuple[Note, ...]:
-    """Return a badge for each banner. The badge is a short form of the banner. Equal badges appear once."""
+    """Return a badge for each banner. The badge is a short form of the banner. Equal badges are shown once."""
     badges = (
         Note(text=shorten(banner.split(":")[0], _MOST_CHARACTERS), level=find_level(banner)) for banner in banners
     )
@@ -137,6 +138,6 @@ def list_badges(banners: Sequence[str]) -> tuple[Note, ...]:
 
 
 def find_level(banner: str) -> NoteLevel:
-    """Return the severity of a banner. A banner whose keyword is not in ``_LEVELS`` is a caution."""
+    """Return the severity of a banner. If the keyword of a banner is not in ``_LEVELS``, the banner is a caution."""
     levels = (level for keyword, level in _LEVELS.items() if banner.startswith(keyword))
     return next(levels, NoteLevel.CAUTION)

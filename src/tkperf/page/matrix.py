@@ -16,7 +16,9 @@ from tkperf.page.verdict_texts import NoteLevel
 
 
 class Sign(StrEnum):
-    """Sign of a cell, such as better, worse, missed or not judged. With a sign, colour is never the only difference."""
+    """The sign of a cell, such as better, worse, missed or not judged. Because of the sign, a reader does not depend on
+    the colour alone.
+    """
 
     BEST = "▲"
     EQUAL = "≈"
@@ -53,7 +55,7 @@ SIGN_WORDS = {
 
 
 CUT = "//"
-"""Sign on a bar that is cut because its value is many times greater than all other values."""
+"""The sign on a bar that is cut because its value is many times greater than all other values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,19 +63,19 @@ class MatrixCell:
     """A value in a matrix, shown in relation to the other values of its column.
 
     Attributes:
-        text: the value without its unit, which is in the heading of the column. In a heat map, the text is the margin
-            to the claim or the distance from the median.
+        text: the value without its unit, because the heading of the column contains the unit. In a heat map, the text
+            is the margin to the claim or the distance from the median.
         words: the ratio to the best value, or the reason why the value is not ranked; empty for the best value. In a
-            heat map, the value or the reason why it is not judged.
+            heat map, the text is the value or the reason why the value is not judged.
         bar: the length of the bar as a share of the column's width; None if the value was not measured.
         is_cut: whether the value is greater than the end of the scale, so that its bar is cut.
         low, high: the ends of the interval on the scale of the bar; None if they are not known.
         interval: half of the interval, such as ``± 0.35 %``, or "".
         hint: the value with all its digits.
-        target: the id of the place on the page that shows the full value, or "". If it contains ``#``, it is the
-            address of another page.
-        heat: in a heat map, the strength of the colour from 0 to 1; None for no colour.
-        level: in a heat map, the severity of the content; None for no severity.
+        target: the ID of the place on the page that shows the full value, or "". A target with ``#`` is the address of
+            another page.
+        heat: in a heat map, the strength of the colour from 0 to 1, or None for a cell without colour.
+        level: in a heat map, the severity of the content, or None for content without severity.
     """
 
     text: str
@@ -102,10 +104,10 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixColumn:
-    """A column of a matrix: the name of a figure, and its load with the unit.
+    """A column of a matrix. The heading consists of the name of a figure, and its load with the unit.
 
     Attributes:
-        unit: the unit without the load, for places with little room.
+        unit: the unit without the load, for places with little space.
         direction: ``lower is better`` if the longest bar is the worst; otherwise empty.
     """
 
@@ -117,8 +119,8 @@ class MatrixColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixRow:
-    """A row of a matrix, which stands for a drive: short name, colour in every chart, full name, capacity and
-    interface.
+    """A row of a matrix, which shows one drive. It contains the short name, the colour in every chart, the full name,
+    the capacity and the interface.
 
     Attributes:
         colour: the name of the colour; empty if charts do not distinguish the drives with colours.
@@ -134,11 +136,11 @@ class MatrixRow:
 
 
 MOST_SPACIOUS = 5
-"""Greatest number of rows for which each ratio has a separate line. With more rows, the screen would have no room for
-two charts.
+"""The greatest number of rows for which each ratio has a separate line. If there are more rows, two charts would no
+longer fit on the screen.
 """
 MOST_ON_SCREEN = 12
-"""Greatest number of matrix rows that fit on a screen together with two charts."""
+"""The greatest number of matrix rows that fit on a screen together with two charts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,11 +148,11 @@ class DecisionView:
     """The content at the beginning of a comparison, a batch or a check.
 
     Attributes:
-        lines: a sentence for each use or for each drive, with its name.
+        lines: a sentence for each use or for each drive, with the name of the use or drive.
         legend: the signs that occur, each with its meaning.
         is_heat_map: whether the cells have colours according to their margins instead of bars. In a heat map, the first
-            column contains the result of each row, and the page shows its other parts below the matrix. Otherwise the
-            page shows its other parts only on demand.
+            column contains the result of each row, and the page shows all other parts below the matrix. Otherwise the
+            page shows the other parts only when the user opens them.
         title: the name of the matrix for screen readers.
     """
 
@@ -172,7 +174,7 @@ class DecisionView:
         return len(self.rows) > MOST_SPACIOUS
 
 
-# Title in the tile and the column, and name in a sentence.
+# The title in a tile and in a column, and the name in a sentence.
 FIGURE_NAMES = {
     "random_read": ("Random read", "random reads"),
     "random_write": ("Random write", "random writes"),
@@ -184,8 +186,8 @@ FIGURE_NAMES = {
     "kept_rate": ("Kept rate", "kept rate"),
 }
 TILES = ("random_write", "random_read", "single_read", "large_write", "large_read", "single_write")
-"""The figures at the beginning of a run's report, in their order."""
-# The quantity that is measured for single I/Os.
+"""The figures at the beginning of the report of a run, in their order."""
+# The quantity that is shown for single I/Os.
 _MEASURED = {"single_read": "mean", "single_write": "p99.9"}
 
 
@@ -221,7 +223,7 @@ def mark_falling(measure: Measure) -> str:
 
 
 def describe_direction(measure: Measure) -> str:
-    """Return ``lower is better`` for a measure whose longest bar is the worst. For all other measures, return an empty
-    text.
+    """Return ``lower is better`` for a measure for which the longest bar is the worst. For all other measures, return
+    an empty text.
     """
     return "lower is better" if measure.better is Better.LOWER else ""

@@ -1,4 +1,4 @@
-"""Build the names of workloads and their places in a table, according to the axes in which the workloads differ."""
+"""Build the names of workloads and their places in a table. Both depend on the axes in which the workloads differ."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ _NOT_IN_A_LINK = re.compile(r"[^a-z0-9.]+")
 
 
 def capitalise(text: str) -> str:
-    """Return the text with a capital letter if it begins with a word. A text such as ``p99 latency`` does not
-    change.
-    """
+    """Return the text with a capital letter if it begins with a word. A text such as ``p99 latency`` is not changed."""
     first = text.split(" ", maxsplit=1)[0].rstrip(",")
     return capital(text) if first.isalpha() else text
 
@@ -54,8 +52,8 @@ def describe_axes(titles: Iterable[str]) -> str:
 
 
 def describe_curves(axes: Sequence[WorkloadAxis]) -> str:
-    """Return the axes in which the curves of a chart differ: ``, one curve for each R/W mix``. The text is empty for a
-    single curve.
+    """Return a text about the axes in which the curves of a chart differ: ``, one curve for each R/W mix``. The text is
+    empty for a single curve.
     """
     return f", one curve for each {describe_axes(axis.title for axis in axes)}" if axes else ""
 
@@ -75,19 +73,19 @@ def name_quantities(quantities: Sequence[Quantity]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """Names of the curves or bars of a chart, according to the axes in which they differ."""
+    """The names of the curves or bars of a chart. The names depend on the axes in which the curves or bars differ."""
 
     axes: tuple[WorkloadAxis, ...]
 
     @property
     def title(self) -> str:
-        """Return the title of the legend or axis."""
+        """Return the title of the legend or of the axis."""
         if len(self.axes) == 1:
             return self.axes[0].title
         if not self._has_both:
             return ", ".join(axis.title for axis in self.axes)
         titles = [axis.title for axis in self.axes if axis not in (MIX, BLOCKS)]
-        # The titles are in the same order as the words in a name.
+        # The titles have the same order as the words in a name.
         return ", ".join(("R/W %, block size", *titles))
 
     @property
@@ -130,8 +128,8 @@ def is_one_combination(workloads: Iterable[Workload]) -> bool:
 
 
 def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:
-    """Return the name of one mix: ``SEQ reads``. If the access differs within the mix, the name does not contain the
-    access.
+    """Return the name of one mix: ``SEQ reads``. If the mix is used with several kinds of access, the name does not
+    contain the access.
     """
     of_mix = [workload for workload in workloads if workload.read_percent == read_percent]
     orders = {ACCESS.text(workload) for workload in of_mix}
@@ -142,8 +140,8 @@ def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:
 def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
     """Return a key for each workload of a section. The key contains only characters that are allowed in an address.
 
-    Mix and block size are first, as in all earlier reports, so that old links remain valid. The other axes in which the
-    workloads differ follow.
+    Mix and block size are first, as in all earlier reports, so that old links remain valid. They are followed by the
+    other axes in which the workloads differ.
     """
     several = list(dict.fromkeys(workloads))
     axes = [
@@ -153,7 +151,7 @@ def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
     ]
     links: dict[Workload, str] = {}
     begun: Counter[str] = Counter()
-    """Number of links that are equal to the text, or that begin with the text and two hyphens."""
+    """The number of links that are equal to the text, or that begin with the text and two hyphens."""
     for workload in several:
         words = (axis.words(workload).lower() for axis in axes)
         slug = (_NOT_IN_A_LINK.sub("-", word).strip("-") for word in words)
@@ -166,7 +164,7 @@ def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
 
 
 def address(link: str, part: str = "", mark: str = "") -> str:
-    """Return the address that a click opens: a cell, a part of the cell, and one of its latencies.
+    """Return the address that opens a cell, a part of the cell, and one of its latencies.
 
     Args:
         link: the key from ``name_links``; empty if there is no address.
@@ -183,7 +181,7 @@ def name_within(workload: Workload, axes: Sequence[WorkloadAxis]) -> str:
     if workload.together:
         return name_stream(workload) if workload.stream else "all streams"
     named = [axis for axis in axes if axis not in (MIX, BLOCKS)]
-    # Mix and block size have the same form in tables as in the names of tracking variables.
+    # In tables, mix and block size have the same form as in the names of tracking variables.
     words = [workload.mix_and_size] if len(named) < len(axes) or not axes else []
     return " ".join((*words, *(axis.words(workload) for axis in named)))
 
@@ -248,8 +246,8 @@ _DIRECTIONS = {100: "read", 0: "write", None: ""}
 
 
 def listing_axes(workloads: Iterable[Workload]) -> tuple[WorkloadAxis, ...]:
-    """Return the fields that a list shows for each workload: block size and mix, and all other fields in which the
-    workloads differ.
+    """Return the fields that a list shows for each workload. These fields are the block size, the mix, and all other
+    fields in which the workloads differ.
     """
     varying = find_axes(workloads)
     return tuple(axis for axis in AXES if axis in varying or axis in (BLOCKS, MIX))
@@ -257,7 +255,7 @@ def listing_axes(workloads: Iterable[Workload]) -> tuple[WorkloadAxis, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Workloads in rows and columns. ``at`` contains None at places where no workload was measured.
+    """An arrangement of workloads in rows and columns. ``at`` contains None at places where no workload was measured.
 
     Attributes:
         row_axes: the fields of the rows. A row shows the text of each field.
@@ -279,8 +277,8 @@ class Layout:
         return tuple(axis.title for axis in self.row_axes)
 
 
-# A table with more places may be mostly empty. For example, 3,000 workloads that all differ in size and depth would
-# need 9 million places.
+# If a table has more places, most of them may be empty. For example, 3,000 workloads that all differ in size and depth
+# would need 9 million places.
 _MOST_PLACES, _MOST_PLACES_OF_A_WORKLOAD = 10_000, 4
 _NOTHING_ACROSS = WorkloadAxis(
     key="", title="", text=lambda _: "value", order=lambda _: (0, ""), words=lambda _: "value"
@@ -288,11 +286,11 @@ _NOTHING_ACROSS = WorkloadAxis(
 
 
 def arrange(workloads: Iterable[Workload]) -> Layout:
-    """Arrange workloads as a table, with the mixes as columns and all other fields as rows.
+    """Return an arrangement of workloads as a table. The mixes are the columns, and all other fields are the rows.
 
-    If all mixes are equal and several other fields differ, the last of these fields, such as the queue depth, forms the
-    columns. If most places of a large table would be empty, all fields form the rows, and the table has one column of
-    values. Each stream that runs together with others has its own row, because no field describes all streams.
+    If all mixes are equal and several other fields differ, the last of these fields, such as the queue depth, is used
+    for the columns. If most places of a large table would be empty, all fields are used for the rows, and the table has
+    one column of values. If streams run together, each stream has its own row, because no field describes all streams.
     """
     several = list(dict.fromkeys(workloads))
     axes = find_axes(several)
@@ -322,7 +320,7 @@ def arrange(workloads: Iterable[Workload]) -> Layout:
 
 
 def _list_streams(streams: Sequence[Workload]) -> Layout:
-    """Return a layout with a row for each stream of combinations, in their order, and one column."""
+    """Return an arrangement in one column. It has a row for each stream of the combinations, in their order."""
     return Layout(
         row_axes=(STREAM,),
         column_axis=_NOTHING_ACROSS,
@@ -333,7 +331,7 @@ def _list_streams(streams: Sequence[Workload]) -> Layout:
 
 
 def shorten_names(names: Iterable[str], most: int) -> dict[str, str]:
-    """Return the names of curves with at most about ``most`` characters, with the full name as the key.
+    """Return the names of curves, shortened to about ``most`` characters. The full name is the key.
 
     Both ends of a long name are kept. If shortened names would be equal, a number is added. Each point of a curve
     contains the name, so long names would enlarge the page.

@@ -19,14 +19,16 @@ Facts = tuple[tuple[str, str], ...]
 FactBlocks = tuple[tuple[str, Facts], ...]
 """Blocks of named facts. Each block has a title."""
 Stretches = tuple[tuple[int, int], ...]
-"""Stretches of places. Each stretch consists of its first place and the place after its last place."""
+"""Stretches of places. Each entry consists of the first place of a stretch and the place after its last place."""
 
-# Matches a figure, or the sign for a value that was not measured.
+# A pattern that matches a figure, or the sign for a value that was not measured.
 _FIGURE = re.compile(r"-$|$|[(]?[-+\N{MINUS SIGN}<>≤≥]?\s?[0-9]")
 
 MOST_ROWS, FEW_MORE = 10, 4
-"""A long table of steps first shows this many rows. A table that has only a few more rows shows all rows."""
-# All rows of a sweep are shown at once: a sweep has at most 1,024 rows (MOST_COMBINATIONS in
+"""The number of rows that a long table of steps shows at first. If a table has only a few more rows, it shows all
+rows.
+"""
+# All rows of a sweep are shown at once. A sweep has no more than 1,024 rows (MOST_COMBINATIONS in
 # procedures/workload_sweep.py).
 MOST_ROWS_AT_ONCE = 1200
 
@@ -38,21 +40,21 @@ class TableView:
     Attributes:
         labels: number of cells at the start of each row that form the name of the row.
         notes: footnotes below the table.
-        targets: for each row, the id of the place on the page to which the name of the row links, or "".
+        targets: for each row, the ID of the place on the page to which the name of the row links, or "".
         pages: for each row, the file, in the folder of the page, to which the name of the row links, or "".
         strips: for each row, a bar that shows the first values of the row, or None. If the tuple is empty, the table
             has no column of bars.
-        ids: for each row, the ids of the first cells after the labels, or "".
-        links: for each row, the address that a click on each cell after the labels opens (``address`` in naming.py), or
-            "". An address with ``#`` belongs to another page.
+        ids: for each row, the IDs of the first cells after the labels, or "".
+        links: for each row, the addresses that open when a user clicks on a cell after the labels (``address`` in
+            naming.py), or "". An address with ``#`` belongs to another page.
         hints: for each cell, the text that appears under the pointer.
-        heat: for each cell, the strength of its colour from 0 to 1; None for no colour.
-        levels: for each cell, the severity of its content; None for no severity.
-        folded: whether a page shows the table only on demand.
+        heat: for each cell, the strength of its colour from 0 to 1, or None for a cell without colour.
+        levels: for each cell, the severity of its content, or None for content without severity.
+        folded: whether a page shows the table only when the user opens it.
         stepwise: whether the rows are steps of one course over time, so that a few rows are enough to show the course.
-        priorities: the rank of each column. If there is no room for all columns, the column with the greatest rank is
-            omitted first. A column with rank 0 is never omitted. A table with ranks is a list, in which each row
-            remains one line. Without ranks, all columns are shown.
+        priorities: the rank of each column. If there is not enough space for all columns, the column with the greatest
+            rank is omitted first. A column with rank 0 is never omitted. A table with ranks is a list, in which each
+            row remains one line. Without ranks, all columns are shown.
     """
 
     title: str
@@ -94,8 +96,8 @@ class TableView:
     def lead(self) -> Sequence[int]:
         """Return the numbers of the rows that are shown first.
 
-        These are all rows. For a table with many steps, they are only some rows from the first to the last. If a table
-        is longer than any sweep, they are its first rows.
+        Usually these are all rows. For a table with many steps, these are a selection of the rows from the first to the
+        last. If a table is longer than any sweep, these are its first rows.
         """
         count = len(self.rows)
         if not self.stepwise or count <= MOST_ROWS + FEW_MORE:
@@ -104,9 +106,10 @@ class TableView:
 
     @property
     def on_paper(self) -> TableView:
-        """Return the table with the rows that are printed, because a reader of paper cannot unfold a table.
+        """Return the table with only those rows that are printed. A reader of a printed page cannot unfold a table.
 
-        For a long table, the printed rows are those of ``lead`` if the rows are steps, otherwise the first rows.
+        For a long table, the printed rows are those of ``lead`` if the rows are steps. Otherwise they are the first
+        rows.
         """
         count = len(self.rows)
         places = self.lead if self.stepwise or count <= MOST_ROWS + FEW_MORE else range(MOST_ROWS)
@@ -124,7 +127,7 @@ class TableView:
 
 Row = TypeVar("Row")
 Cell = tuple[str, NoteLevel | None]
-"""The text of a cell, and the severity of its content; None for no severity."""
+"""The text of a cell and the severity of its content. The severity is None if the content has no severity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +135,9 @@ class Column(Generic[Row]):
     """A column of a table.
 
     Attributes:
-        cell: returns the cell of a row: a text, or a text with its severity.
-        rank: if there is no room for all columns, the column with the greatest rank is omitted first. A column with
-            rank 0 is never omitted.
+        cell: returns the cell of a row. The cell is a text, or a text with its severity.
+        rank: if there is not enough space for all columns, the column with the greatest rank is omitted first. A column
+            with rank 0 is never omitted.
     """
 
     title: str
@@ -180,7 +183,9 @@ def weigh(cell: str | Cell) -> Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A remark: a text, details on separate lines, and a command to copy. Each of these parts may be empty."""
+    """A remark, which consists of a text, details on separate lines, and a command that the user can copy. Each of
+    these parts may be empty.
+    """
 
     text: str
     level: NoteLevel = NoteLevel.INFORMATION
@@ -207,21 +212,22 @@ class ChartView:
     Attributes:
         key: a key that is unique in the report.
         text: the description of the chart.
-        cell: the key of the ``CellView`` whose seconds the chart draws. Zooming in then shows more details.
+        cell: the key of the ``CellView`` whose one-second samples the chart shows. The user can then zoom in to see
+            more details.
         below: whether the chart uses the time axis of the preceding chart. A page shows this chart below the preceding
-            chart, as long as the preceding chart shows an ``aligned`` view.
+            chart while the preceding chart shows an ``aligned`` view.
         question: the question that the chart answers; empty if no plan contains a question.
-        figure: the figure of the test's plan that the chart draws; None if no plan requests the chart.
+        figure: the figure in the plan of the test that the chart shows; None if no plan requests the chart.
         choice: the name of the view, with one part for each switch.
         others: the other views in their order. This view is shown first.
-        printed: whether this view is printed. Paper has no switches, so several views may be printed.
-        on_screen_only: whether the view is left out on paper, where another view shows the values that specifications
-            require.
+        printed: whether this view is printed. A printed page has no switches, so several views can be printed.
+        on_screen_only: whether the view is omitted on printed pages. There, another view shows the values that
+            specifications require.
         small: whether the chart is one of many similar charts, several of which fit into a row.
         level: a sentence that replaces the chart on a page if all curves are level; otherwise empty.
-        file_name: the file name of the chart's picture without an ending. It consists of the run and the chart, and is
-            unique on the page.
-        source: drive, load and date, for a picture outside the page.
+        file_name: the file name for the picture of the chart, without an extension. It consists of the run and the
+            chart, and is unique on the page.
+        source: drive, load and date, which are shown with a picture outside the page.
         stream: name of the stream whose values the chart draws; empty for a load that ran alone.
     """
 
@@ -244,7 +250,7 @@ class ChartView:
 
     @property
     def caption(self) -> str:
-        """Return the description without the title of the chart, because the description is shown below the title."""
+        """Return the description without the title of the chart, because the title is shown above the description."""
         rest = self.text.removeprefix(f"{self.chart.title}: ")
         return rest if rest == self.text else capital(rest)
 
@@ -260,8 +266,8 @@ class ChartView:
 
     @property
     def on_paper(self) -> tuple[ChartView, ...]:
-        """Return the views for paper, which has no switches: the printed views. If no view is marked as printed, return
-        the first view.
+        """Return the views for printed pages, which have no switches. These are the views that are marked as printed.
+        If no view is marked, return the first view.
         """
         alone = tuple(replace(view, others=()) for view in self.views)
         printed = tuple(view for view in alone if view.printed)
@@ -274,7 +280,7 @@ class ChartView:
 
     @property
     def switches(self) -> tuple[tuple[str, ...], ...]:
-        """Return the names that each switch offers, in their order. A single name needs no switch."""
+        """Return the names that each switch offers, in their order. If there is a single name, no switch is needed."""
         if not self.others:
             return ()
         names = zip(*(view.choice for view in self.views), strict=True)
@@ -293,7 +299,7 @@ class PartShownView:
         key: name of the part in addresses.
         words: name of the part in titles.
         latencies: latencies in µs, with their short names as the keys.
-        parts: the places of its parts in ``PartsView``.
+        parts: the places in ``PartsView`` of the rounds, areas or slices that belong to the part.
         rows: the places of the histograms whose sum is the histogram of the part.
     """
 
@@ -314,12 +320,14 @@ class PartsView:
     Attributes:
         start_s: start of each part.
         end_s: end of each part.
-        seconds: index of the first second of each part among the cell's seconds, and the end of the last part.
+        seconds: index of the first second of each part among the one-second samples of the cell, and the end of the
+            last part.
         facts: a text for each part and each name.
         latencies: a latency in µs for each part and each name.
         lower: lower edges of the buckets.
         upper: upper edges of the buckets.
-        counts: the histogram of each part. For a mix, the histograms of the reads and of the writes follow.
+        counts: the histogram of each part. For a mix, these are followed by the histograms of the reads and of the
+            writes.
         marks: marked values in each histogram, in the order of ``mark_names``.
     """
 
@@ -341,15 +349,15 @@ class PartsView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellView:
-    """A cell that a click opens: its numbers, every second, its histogram, and its fio job.
+    """The content that opens when a user clicks on a cell: the numbers, every second, the histogram, and the fio job.
 
     Attributes:
-        seconds: columns of numbers with their names as the keys. ``pack`` packs each column.
+        seconds: columns of one-second samples, with their names as the keys. ``pack`` packs each column.
         buckets: the fine histogram of the part with the key ``buckets_of``, packed in the same way.
-        scopes: the parts to show. The figures of the section describe the first part.
+        scopes: the parts that can be shown. The figures of the section describe the first part.
         words: the explanation of the plots.
-        apart: each round, area or slice; None if the cell cannot be divided into parts.
-        flagged: stretches that do not show the device alone.
+        apart: the values of each round, area or slice; None if the cell cannot be divided into parts.
+        flagged: stretches in which the values do not show the device alone.
         host: the activity of the host in each part; None if the activity was not recorded.
     """
 
@@ -375,7 +383,7 @@ class SectionView:
     """A section of a test.
 
     Attributes:
-        over_time: sentences about the course of the section over rounds or seconds.
+        over_time: sentences about changes within the section over rounds or seconds.
         load: the properties that all loads of the section share, such as ``random, TC2/QD16``.
         is_brief: whether only the sentences of the section are printed, because the section only prepares the device
             and no rule judged it.
@@ -407,13 +415,14 @@ class HeadlineView:
 
     Attributes:
         exact: the value with all its digits.
-        test, section: title of the test, and key of the section or test; empty for several drives, or if the figure was
-            not measured.
+        test, section: title of the test, and key of the section or test. Both are empty for several drives, or if the
+            figure was not measured.
         load: the load of a fixed figure, such as ``4 KiB, TC2/QD16``; empty if the label contains the load.
         also: values that belong to the figure of a stream, such as ``p99 281 µs``; empty if the load ran alone.
         needs_attention: whether this is the finding that a reader must know together with the six figures of a run.
         cell: the key of the cell of the figure, or empty.
-        strip: the values of many drives. ``text`` is then the median of these values. None for a figure of one run.
+        strip: the values of many drives, or None for a figure of one run. If there is a strip, ``text`` is the median
+            of these values.
     """
 
     label: str
@@ -432,7 +441,7 @@ class HeadlineView:
 
     @property
     def remark(self) -> str:
-        """Return the further values of a stream's figure, and the verdict."""
+        """Return the additional values for the figure of a stream, and the verdict."""
         return "; ".join(filter(None, (self.also, self.verdict)))
 
     @property
@@ -442,18 +451,19 @@ class HeadlineView:
 
     @property
     def origin(self) -> str:
-        """Return the title of the figure's test without the remarks in brackets."""
+        """Return the title of the test to which the figure belongs, without the remarks in brackets."""
         return self.test.split(" (")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestView:
-    """A test: its procedure in words and as pseudo code, its sections, and the tables and charts of the whole test.
+    """The content about a test: its procedure in words and as pseudo code, its sections, and the tables and charts of
+    the whole test.
 
     Attributes:
-        headlines: the figures of many drives, each with its strip.
-        events: the load on the device during the test, and the reports of the drives. A page shows them below the
-            charts that answer questions.
+        headlines: the figures of many drives. Each figure has a strip.
+        events: the load on the device during the test, and the reports of the drives. A page shows these charts below
+            the charts that answer questions.
         sheet: the name at the top of the test's printed pages; empty to use the title.
         header: the facts at the beginning of the printed test, block by block.
         load: the properties that the loads of all sections share.
@@ -489,27 +499,29 @@ class ReportView:
     """A whole report.
 
     Attributes:
-        banners: facts that every reader must know and that the verdict does not contain.
-        stamp: the banners, including those that the verdict contains; empty to use only ``banners``.
+        banners: facts that every reader must know and that are not part of the verdict.
+        stamp: all banners, including those that the verdict contains. If it is empty, only ``banners`` are used.
         words: the explanation of the figures.
-        colours: the explanation of the colours of tables, for outputs with colours; empty if no table has colours.
+        colours: the explanation of the colours in tables, for outputs with colours; empty if no table has colours.
         about: a text at the top of the page and of each printed page.
         device: vendor, model and further facts about the device, or the names of the runs. This text appears with
             ``about`` at the top of printed pages.
         footer: a text at the bottom of printed pages.
-        set_up_line: the demand, the active range, the preparation and the window of a run, below the verdict.
+        set_up_line: the demand, the active range, the preparation and the window of a run. A page shows this line below
+            the verdict.
         date: the day of the run in UTC; empty if the day is not known, or if the page covers several runs.
         verdict: the verdict at the beginning of the page.
         headlines: the headline figures, which are shown together with ``findings``.
-        opening_chart: the chart below the headlines of a run, which is a copy of a chart of a test.
+        opening_chart: the chart below the headline figures of a run, which is a copy of a chart of a test.
         warnings_line: a line with the number of warnings of each kind.
         grouped_warnings: the warnings, which appear below the findings.
         answer: the sentences of a comparison.
-        decision: the content at the beginning of a comparison, together with ``lead_charts``. The page shows its other
-            parts on demand.
-        overview: tables and remarks of a page that is not about a single run, together with ``overview_charts``.
+        decision: the content at the beginning of a comparison, together with ``lead_charts``. The page shows all other
+            parts only when the user opens them.
+        overview: tables and remarks of a page that is not about a single run. The page shows them together with
+            ``overview_charts``.
         claims: the table of the claims; None if there are no claims.
-        cells: the cells, which may be built during iteration.
+        cells: the cells. A cell may be built only during the iteration.
         cell_charts: the charts of a ``CellView`` without data, with their names as the keys.
     """
 

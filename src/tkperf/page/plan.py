@@ -1,5 +1,5 @@
-"""Build the page of a run's plan: whether the run could begin, how much time it needs, and each test, phase and
-condition.
+"""Build the page that shows the plan of a run. The page shows whether the run could begin, how much time the run needs,
+and each test, phase and condition.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 from tkperf.procedures import Circumstances
 
 NOTHING_WRITTEN = "nothing is written before you confirm"
-# Browsers remove ordinary spaces at the beginning of a line, but not no-break spaces.
+# Browsers remove ordinary spaces at the beginning of a line, but they keep no-break spaces.
 _INDENT = "\N{NO-BREAK SPACE}" * 2
 
 
 def build_plan_page(estimate: RunEstimate, ends: str = "") -> ReportView:
-    """Return the page of a plan: the verdict, the time and amount of each test and its phases, and the conditions.
+    """Return the page of a plan. The page contains the verdict, the time and amount of each test and its phases, and
+    the conditions.
 
     Args:
         ends: the time at which the run would end, on the user's clock; empty if the time is not known.
@@ -63,8 +64,8 @@ def build_plan_page(estimate: RunEstimate, ends: str = "") -> ReportView:
 
 
 def describe_plan_verdict(estimate: RunEstimate) -> Verdict:
-    """Return the verdict on a plan: whether the run could begin, its duration, the amount written, and the share of the
-    drive's life that the run uses.
+    """Return the verdict on a plan. The verdict states whether the run could begin, its duration, the amount written,
+    and the share of the rated life of the drive that the run consumes.
     """
     judged = judge_plan(estimate)
     cost = f"more than {_percent(MUCH_OF_A_LIFE)}"
@@ -92,8 +93,8 @@ def describe_plan_verdict(estimate: RunEstimate) -> Verdict:
 
 
 def warn_of_cost(estimate: RunEstimate) -> str | None:
-    """Return the warning that the run may use much of a drive's life. Return None if the share is small, or if no
-    rating of the drive is known.
+    """Return the warning that the run may consume a large share of the rated life of a drive. Return None if the share
+    is small, or if no rating of the drive is known.
     """
     if estimate.shares is None or not estimate.costs_much:
         return None
@@ -104,13 +105,13 @@ def warn_of_cost(estimate: RunEstimate) -> str | None:
 
 
 def describe_time(estimate: RunEstimate) -> str:
-    """Describe the duration: ``2 h 10 min to 3 h 05 min plus purging``."""
+    """Return the duration in words: ``2 h 10 min to 3 h 05 min plus purging``."""
     return format_durations(estimate.shortest_s, estimate.longest_s) + describe_clock(estimate)
 
 
 def describe_clock(estimate: RunEstimate) -> str:
-    """Return the text after a duration: `` of simulated time`` for a simulated run, `` plus purging`` for a run that
-    purges, otherwise an empty text.
+    """Return the text that follows a duration. The text is `` of simulated time`` for a simulated run, and `` plus
+    purging`` for a run that purges. Otherwise the text is empty.
     """
     if estimate.simulated:
         return " of simulated time"
@@ -132,13 +133,13 @@ def _phase(repeated: Repeated) -> tuple[str, str, str]:
 
 
 def describe_amounts(bounds_bytes: tuple[float, float]) -> str:
-    """Describe the amount that is written: ``1.9 TB to 29.0 TB``."""
+    """Return the amount that is written, in words: ``1.9 TB to 29.0 TB``."""
     least, most = bounds_bytes
     return _between(format_capacity(least), format_capacity(most), nothing=least == 0)
 
 
 def describe_shares(shares: tuple[float, float]) -> str:
-    """Describe the share of a drive's rating: ``0.22 % to 3.3 %``."""
+    """Return the share of the rating of a drive, in words: ``0.22 % to 3.3 %``."""
     return _between(*map(_percent, shares), nothing=shares[0] == 0)
 
 
@@ -154,9 +155,7 @@ def _percent(share: float) -> str:
 
 
 def describe_conditions(estimate: RunEstimate, ends: str) -> Iterator[tuple[str, str]]:
-    """Yield the actions of the run and the conditions under which the run would take place, each line with its
-    label.
-    """
+    """Yield the actions of the run, and the conditions under which the run would take place. Each line has a label."""
     if ends:
         yield "ends", ends
     profile, raid = estimate.profile, estimate.device.get("raid")
@@ -168,7 +167,7 @@ def describe_conditions(estimate: RunEstimate, ends: str) -> Iterator[tuple[str,
     at = "TC and QD found first" if demand.searched else f"TC{demand.jobs}/QD{demand.io_depth}"
     at = f", {at}" if estimate.uses_demand else ""
     filled = profile.preconditioning
-    # The text names this range, because users do not expect that preconditioning and test use different ranges.
+    # The text states this range, because users do not expect that preconditioning and test use different ranges.
     other = "" if filled.length is None else f"; preconditioning writes {filled.range_text}"
     active_range = f"{least}{format_capacity(estimate.active_range_bytes)}{other}"
     yield "profile", f"{profile.title}{at}, active range {active_range}"

@@ -1,5 +1,5 @@
-"""Build the page of a running run: its position, its newest figures, the history of each cell, and the window so
-far.
+"""Build the page of a run in progress. The page shows the position within the run, the newest figures, the history of
+each cell, and the window so far.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _MOST_WARNINGS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """Completed share of a whole, from 0 to 1. ``most`` is the share for the shortest possible duration of the
-    whole.
+    """The completed share of a whole, from 0 to 1. ``most`` is the share under the assumption that the whole has its
+    shortest possible duration.
     """
 
     label: str
@@ -48,7 +48,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
-    """Figures of the newest second. None means that no second is complete yet, or that the figure was not measured.
+    """The figures of the newest second. None means that no second is complete yet, or that the figure was not measured.
 
     Attributes:
         name: the stream of a combination to which the figures belong, or the stream's flushes; empty for all reads and
@@ -67,7 +67,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellHistories:
-    """Values of the section's main quantity for each cell. ``current`` is the cell that tkperf measures now.
+    """The values of the main quantity of a section, for each cell. ``current`` is the cell that tkperf measures now.
 
     Attributes:
         names: the name of each cell, for loads whose parameters do not distinguish the cells; empty: the parameters
@@ -124,8 +124,8 @@ class LiveGrid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSoFar:
-    """Window of the latest verdict: the tracked value, whether the window is steady, and the figures as text and
-    numbers.
+    """The window of the latest verdict. It contains the tracked value, whether the window is steady, and the figures as
+    text and numbers.
     """
 
     title: str
@@ -138,7 +138,7 @@ class WindowSoFar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressView:
-    """State of a run in the form that every view of the run shows.
+    """The state of a run in the form that every view of the run shows.
 
     Attributes:
         test: the running test, one of ``tests``; empty before the first test.
@@ -152,7 +152,7 @@ class ProgressView:
             if the run is simulated.
         streams: the figures of each stream of the running combination and of its flushes; empty for a single load.
         seconds_iops: IOPS of the last seconds.
-        left: the sections that are already behind the run, each with its test and its outcome in words.
+        left: the sections that the run has finished, each with its test and its outcome in words.
         totals: elapsed and remaining time, temperature in degrees Celsius, and amount written.
         disturbed: the number of disturbed steps in words; empty if there are none.
         remarks: notices, followed by the newest warnings.
@@ -300,7 +300,9 @@ def _cells(state: RunState) -> CellHistories | None:
 
 
 def _read_key(load: Workload) -> Workload:
-    """Return the key of the first stream that only reads in a combination. Without such a stream, return the load."""
+    """Return the key of the first stream in a combination that only reads. If there is no such stream, return the
+    load.
+    """
     reader = next((stream for stream in load.together if stream.workload.read_percent == 100), None)
     return load if reader is None else key_of_stream(load, reader.name)
 
@@ -396,8 +398,8 @@ def _window(verdict: SteadyStateVerdict) -> WindowSoFar:
 
 
 def _describe_left(section: LeftSection) -> tuple[str, str]:
-    """Return the name of a section that the run has left. The second text is the average over the window or the newest
-    value.
+    """Return the name of a section that the run has finished. The second text is the average over the window or the
+    newest value.
     """
     is_named = section.section.lower() != section.test
     name = ", ".join(filter(None, (section.test, section.section if is_named else "")))

@@ -42,8 +42,9 @@ from tkperf.page.tables.verdict_tables import build_section_tables, build_teleme
 from tkperf.page.words.time_course import describe_timelines, format_verdict_value
 
 Charts = Iterator[ChartView]
-# A chart of a change shows this share of the shorter of the two sections on each side of the change, and at least this
-# many seconds if the section has them.
+# A chart of a change from one section to the next shows a part of each section. The first number is this part as a
+# share of the shorter section. The second number is the smallest length of the part in seconds, if the section is that
+# long.
 ZOOMED_SHARE = 1 / 12
 LEAST_ZOOMED_S = 20.0
 
@@ -56,14 +57,14 @@ def build_test_figures(
 ) -> tuple[tuple[TableView, ...], tuple[ChartView, ...], EventsView]:
     """Return the tables, the charts and the events that the plan of a test requests.
 
-    Charts without values are omitted. The events contain the charts of the load on the device. The reports of the
-    drives (``drive_reports``) follow the first chart that covers the whole test.
+    Charts without values are omitted. The events contain the charts that show the load on the device. The reports of
+    the drives (``drive_reports``) follow the first chart that covers the whole test.
 
     Args:
         shown_sections: the sections of the test.
     """
     merged = _merge(test, shown_sections)
-    # A mean of the rounds so far must not be shown next to means over a window.
+    # A mean of the rounds so far must not be shown together with means over a window.
     complete = tuple(section for section in test.sections if section.complete)
     ended = _merge(replace(test, sections=complete), shown_sections)
     views = tuple(build_section_tables(test, merged))
@@ -81,13 +82,13 @@ def build_test_figures(
             drawn = [_aligned(drawn[0], drive_reports), *show_drive_reports_below(drive_reports), *drawn[1:]]
             drive_reports = None
         (done if figure.question == DONE else charts).extend(name_views(figure, drawn))
-    # Streams show the reports of the drives below their own charts.
+    # The reports of the drives are shown below the charts of the streams themselves.
     if drive_reports is not None and not any(shown.drive_reports for shown in shown_sections):
         done += show_drive_reports(drive_reports, "the whole test")
     answers = join_charts(charts, test.name)
     below = EventsView(
         tables=() if telemetry is None else (telemetry,),
-        # A single call joins both groups of charts, so that all keys are unique.
+        # A single call joins both groups of charts, so that every key is unique.
         charts=join_charts([*charts, *done], test.name)[len(answers) :],
     )
     return views, answers, below
@@ -105,7 +106,7 @@ def _merge(test: TestResult, shown_sections: Sequence[ShownSection]) -> ShownSec
 
 
 def _over_sections(figure: Figure, merged: ShownSection | None) -> Charts:
-    """Yield the charts of a figure that covers all sections. The corresponding tables are built elsewhere."""
+    """Yield the charts of a figure that covers all sections. Another function builds the tables of such figures."""
     if merged is None or figure.kind in TABLE_KINDS:
         return
     views: Views = iter(())
@@ -138,7 +139,7 @@ def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:
             key="timeline",
             text=f"{text}. {_explain(quantities)}",
             chart=draw_test(stretches, quantities, title, log=figure.log, order=order),
-            # If there are several neighbouring sections, the chart shows the section in the middle.
+            # If there are several such groups of neighbouring sections, the chart shows the middle group.
             choice=(group[len(group) // 2],) if group else (),
         )
 
@@ -154,7 +155,7 @@ def _preconditioning(figure: Figure, loads: LoadsOfTest) -> Charts:
     quantities = find_quantities(figure.quantities)
     fills = loads.fills().loads
     for load in fills:
-        # A single point would show no more than the chart of the whole test.
+        # A chart with a single point would show no more than the chart of the whole test.
         if len(load.seconds) < 2:
             continue
         section = load.step.section
@@ -170,7 +171,7 @@ def _preconditioning(figure: Figure, loads: LoadsOfTest) -> Charts:
 
 
 def _overlaid(figure: Figure, loads: LoadsOfTest) -> Charts:
-    """Yield a chart for each group of sections. In this chart, each section starts at time 0."""
+    """Yield a chart for each group of sections. In this chart, each section starts at the time 0."""
     quantities = find_quantities(figure.quantities)
     groups = [(group, loads.of_sections(group)) for group in figure.groups]
     stretches = tuple(
@@ -241,7 +242,7 @@ def build_section_view(shown: ShownSection) -> SectionView:
     section = shown.section
     cut_off = not section.cells and not section.slices
     tables, charts = ((), ()) if cut_off else build_figures(shown)
-    # With fewer rounds than in a window, a line through the rounds would be meaningless.
+    # If there are fewer rounds than in a window, a line through the rounds has no meaning.
     judged = [verdict for verdict in section.window_verdicts if verdict.judged]
     return SectionView(
         key=shown.key,
@@ -263,8 +264,8 @@ def build_section_view(shown: ShownSection) -> SectionView:
 
 
 def find_workloads(section: SectionResult) -> Iterator[Workload]:
-    """Yield the workloads of a section. They are found in the cells or, if there are no cells, in the rounds or slices
-    so far.
+    """Yield the workloads of a section. The workloads are those of the cells or, if there are no cells, those of the
+    rounds or slices so far.
     """
     if section.cells:
         yield from (cell.workload for cell in section.cells)
@@ -274,7 +275,7 @@ def find_workloads(section: SectionResult) -> Iterator[Workload]:
 
 
 def _cut_off(shown: ShownSection) -> Iterator[TableView]:
-    """Yield a table of the round that was cut off. If the section has no rounds or no quantities, yield nothing."""
+    """Yield a table of the round that was interrupted. If the section has no rounds or no quantities, yield nothing."""
     if not shown.section.rounds or not shown.section.quantities:
         return
     last = shown.section.rounds[-1]
@@ -284,7 +285,9 @@ def _cut_off(shown: ShownSection) -> Iterator[TableView]:
 
 
 def _determination(verdicts: Sequence[SteadyStateVerdict]) -> TableView:
-    """Return the steady state determination of the PTS, with a column for each tracking variable."""
+    """Return the table of the steady state determination that the PTS requires, with a column for each tracking
+    variable.
+    """
     facts = [_facts_of(verdict) for verdict in verdicts]
     labels = dict.fromkeys(label for of_verdict in facts for label in of_verdict)
     return TableView(
@@ -314,7 +317,7 @@ def _facts_of(verdict: SteadyStateVerdict) -> dict[str, str]:
 
 
 def describe_fit(fit: Fit) -> str:
-    """Return the equation of a fit: ``-12.15 × round + 47,625.5``. For a steep fit, return ``11,104 × round -
+    """Return the equation of a fitted line: ``-12.15 × round + 47,625.5``. For a steep line, return ``11,104 × round -
     3,954.54``.
     """
     slope, start = f"{fit.slope:,.4g}", f"{abs(fit.intercept):,.6g}"

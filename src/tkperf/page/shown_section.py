@@ -18,20 +18,20 @@ NO_LINKS: Mapping[Workload, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSection:
-    """A section in the form that a report shows.
+    """A section in the form in which a report shows it.
 
     Attributes:
         key: a key that is unique in the report.
-        details: the samples and histograms of its cells, if they are available.
-        links: the key that a click on each cell opens.
-        capacity_bytes: size of one drive fill; None if it is not known.
+        details: the samples and histograms of the cells of the section, if they are available.
+        links: for each cell, the key of the content that opens when a user clicks on the cell.
+        capacity_bytes: number of bytes that fill the drive once; None if it is not known.
         drive_reports: the reports of the drives during the section's stream; None if there are no reports.
         rounds: the rounds or areas of each workload, with the cells of the workload.
         cells: the results of the section, with the workload as the key.
         slices: the results of each slice, with the number of the slice as the outer key and the workload as the inner
             key. The workload is the whole load, a stream, or the flushes of a stream.
         slices_s: the duration of all slices together.
-        has_rates, has_counts: whether each slice has a rate, and a number of I/Os.
+        has_rates, has_counts: whether each slice has a rate, and whether each slice has a number of I/Os.
     """
 
     section: SectionResult
@@ -40,8 +40,8 @@ class ShownSection:
     links: Mapping[Workload, str] = field(default_factory=dict)
     capacity_bytes: int | None = None
     drive_reports: TelemetrySeries | None = None
-    # These attributes are computed once. A separate search for each cell would take a time that grows with the square
-    # of the number of cells.
+    # These attributes are computed only once. If the function searched separately for each cell, the time would grow
+    # with the square of the number of cells.
     rounds: Mapping[Workload, Sequence[tuple[RoundResult, CellResult]]] = field(init=False)
     cells: Mapping[Workload, CellResult] = field(init=False)
     slices: Mapping[Workload, Mapping[int, CellResult]] = field(init=False)

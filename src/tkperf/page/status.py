@@ -1,4 +1,4 @@
-"""Build the page of several runs with a row for each run, which ``tkperf status`` shows."""
+"""Build the page that ``tkperf status`` shows for several runs. The page has a row for each run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def build_status(
 
 
 def _add_batches(verdict: Verdict, runs: Sequence[RunOverview], batches: Sequence[BatchState]) -> Verdict:
-    """Return the verdict with the numbers of drives of each batch added."""
+    """Return the verdict with the numbers of drives in each batch."""
     if not batches:
         return verdict
     if not runs and len(batches) == 1:
@@ -61,8 +61,8 @@ def _find_cell(title: str, row: Mapping[str, str | Cell]) -> str | Cell:
 
 
 def _describe_run(run: RunOverview) -> dict[str, str | Cell]:
-    """Return the cells of a run, with the column titles as the keys. State and result have the colour of the
-    verdict.
+    """Return the cells of a run, with the titles of the columns as the keys. The state and the result have the colour
+    of the verdict.
     """
     level = _shown_level(level_of(judge_runs((run,)).state))
     cells = {title: cell(run) for title, cell, _ in _COLUMNS}
@@ -70,7 +70,9 @@ def _describe_run(run: RunOverview) -> dict[str, str | Cell]:
 
 
 def _describe_batch(batch: BatchState) -> dict[str, str | Cell]:
-    """Return the cells of a batch, with the column titles as the keys. The column of the tests contains the drives."""
+    """Return the cells of a batch, with the titles of the columns as the keys. The column for the tests contains the
+    drives.
+    """
     stages = describe_stages(batch)
     done = sum(drive.stage is DriveStage.DONE for drive in batch.drives)
     models = {drive.shown.model for drive in batch.drives}
@@ -101,7 +103,7 @@ def describe_runs_verdict(runs: Sequence[RunOverview], not_read: Sequence[str] =
         title=format_count(len(runs), "run"),
         reasons=(", ".join(_count(counts, running, len(runs) - running)),),
     )
-    # The level is that of the run with the most severe verdict. A running run does not hide this level.
+    # The level is that of the run with the gravest verdict, even if another run is still running.
     levels = (level_of(reason.code.severity) for reason in judged.reasons)
     return replace(verdict, level=find_gravest(levels))
 
@@ -132,8 +134,8 @@ def _count(counts: Mapping[VerdictCode, int], running: int, ended: int) -> Itera
 
 
 def _result(run: RunOverview) -> str:
-    """Return the verdict on a run. For a run without a final verdict, return ``NOT_MEASURED``, because the column of
-    states already describes this run.
+    """Return the verdict on a run. For a run without a final verdict, return ``NOT_MEASURED``, because the column for
+    the state already describes this run.
     """
     if run.verdict in (None, VerdictState.RUNNING, VerdictState.INTERRUPTED):
         return NOT_MEASURED
@@ -153,7 +155,7 @@ def _process(run: RunOverview) -> str:
     return "not seen from here" if run.pid is None else str(run.pid)
 
 
-# Title, function that returns the cell, and rank.
+# The title, the function that returns the cell, and the rank of each column.
 _COLUMNS: tuple[tuple[str, Callable[[RunOverview], str], int], ...] = (
     ("run", lambda run: run.run_file, 0),
     ("state", lambda run: run.state, 1),

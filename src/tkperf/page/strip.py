@@ -1,4 +1,6 @@
-"""Define values on one line as plain data: drives as dots around their median, or one value as a bar, with limits."""
+"""Define values on one line as plain data. The line shows drives as dots around their median, or one value as a bar,
+together with limits.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,18 @@ from enum import StrEnum
 from tkperf.analysis.comparing.arrangements import CohortDistribution
 from tkperf.page.verdict_texts import NoteLevel
 
-# Dots that are closer to each other than this share of the width would overlap.
+# If the distance between two dots is less than this share of the width, the dots would overlap.
 _DOT = 0.026
 _MOST_LANES = 5
-# Width of a letter of a name as a share of the line's width, number of lanes that a name covers, and greatest number of
-# names.
+# The width of a letter of a name as a share of the width of the line, the number of lanes that a name covers, and the
+# greatest number of names.
 _LETTER, _LANES_OF_NAME, _MOST_LABELS = 0.021, 2, 3
-# Share of the width that remains free for a dot at each end.
+# The share of the width that remains free at each end, so that a dot fits there.
 _MARGIN = 0.03
-# A limit that is farther from the values than this multiple of their range would push the values close together.
+# If the distance between a limit and the values exceeds this multiple of their range, the values would be drawn too
+# close together. The limit is then drawn at the end of the line.
 _FARTHEST = 2.5
-# The line is longer than the bar by this factor, so that the bar does not touch the end of the line.
+# The line is longer than the longest bar by this factor, so that a bar does not reach the end of the line.
 _ROOM = 1.08
 
 
@@ -36,9 +39,9 @@ class Tick:
     """A marked value on the line.
 
     Attributes:
-        share: the place on the line, from 0 to 1.
+        share: the position on the line, from 0 to 1.
         text: the value in words, such as ``claim ≥ 45,000``; empty if another text explains the value.
-        is_off_scale: whether the value lies beyond the end of the line at which the tick is drawn.
+        is_off_scale: whether the value lies beyond the end of the line, so that the tick is drawn at the end.
     """
 
     kind: TickKind
@@ -52,9 +55,10 @@ class Dot:
     """The value of a drive as a dot.
 
     Attributes:
-        share: the place on the line, from 0 to 1.
-        lane: the place across the line, so that dots do not overlap: 0 is on the line, -1 above, 1 below.
-        level: the severity of the value; None for a dot without a special meaning.
+        share: the position on the line, from 0 to 1.
+        lane: the position across the line. Different lanes prevent dots from overlapping: 0 is on the line, -1 is above
+            it, and 1 is below it.
+        level: the severity of the value; None for a dot without a severity.
         name: the name of the drive, which is written next to a dot with a severity.
         hint: the drive and its value in words.
     """
@@ -67,17 +71,17 @@ class Dot:
 
     @property
     def is_named_before(self) -> bool:
-        """Return whether the name is written before the dot, because there is no room behind it."""
+        """Return whether the name is written before the dot, because the space after the dot is too small."""
         return self.share > 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
-    """Values on one line.
+    """Values that are shown on one line.
 
     Attributes:
         text: the content of the strip in words, for screen readers.
-        missed: begin and end of the part in which a value misses the claim; None if there is no claim.
+        missed: begin and end of the part of the line in which a value misses the claim; None if there is no claim.
         bar: the length of the bar of a single value; None if the strip shows dots.
         low, high: the ends of the interval of the single value; None if they are not known.
         level: the severity of the bar.
@@ -99,9 +103,9 @@ class Strip:
 
     @property
     def labelled(self) -> tuple[Dot, ...]:
-        """Return the dots whose names are written next to them. Failures are first.
+        """Return the dots whose names are written beside them. Failures are first.
 
-        A dot is left out if its name would cover another name or another dot with a name.
+        A dot is omitted if its name would cover another name or another dot with a name.
         """
         kept: list[Dot] = []
         for dot in sorted(self.named, key=lambda one: one.level is not NoteLevel.FAILURE):
@@ -122,7 +126,7 @@ class Limit:
     """The limit of a claim. A value on the good side of the limit meets the claim.
 
     Attributes:
-        text: the limit in words: ``≥ 45,000``.
+        text: the limit in words, such as ``≥ 45,000``.
     """
 
     value: float
@@ -131,7 +135,7 @@ class Limit:
 
 
 def _find_label(dot: Dot) -> tuple[float, float]:
-    """Return the begin and the end of a name next to its dot, as shares of the width."""
+    """Return the begin and the end of a name beside its dot, as shares of the width."""
     length = _DOT + _LETTER * len(dot.name)
     return (dot.share - length, dot.share) if dot.is_named_before else (dot.share, dot.share + length)
 
@@ -142,7 +146,7 @@ def build_dot_strip(
     """Return a strip with a dot for each drive.
 
     Args:
-        values: each value with its dot. This function sets the place of the dot.
+        values: each value with its dot. This function sets the position of the dot.
         cohort: contains the median and the limits of outliers; None if there are too few drives.
         limit: the limit of the claim; None if there is no claim.
     """
@@ -204,7 +208,9 @@ def build_bar_strip(
     interval: tuple[float | None, float | None] = (None, None),
     level: NoteLevel | None,
 ) -> Strip:
-    """Return a strip with a bar from 0 to the value, the limit and, if it is known, the interval of the value."""
+    """Return a strip with a bar from 0 to the value and with the limit. If the interval of the value is known, the
+    strip shows the interval too.
+    """
     low, high = interval
     whole = _ROOM * max(value, limit.value, high or 0.0) or 1.0
     at = limit.value / whole

@@ -1,4 +1,4 @@
-"""Describe the verdict on the measurement of a run. Every output about a run begins with this verdict."""
+"""Build texts about the verdict on the measurement of a run. Every output about a run begins with this verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tkperf.model.units import capital, format_count
 
 
 class NoteLevel(StrEnum):
-    """Severity of a remark, in ascending order. An output shows each severity with a colour and a sign."""
+    """The severity of a remark, in ascending order. An output shows each severity with a colour and a sign."""
 
     INFORMATION = "information"
     CAUTION = "caution"
@@ -74,7 +74,7 @@ _LEVELS: dict[VerdictState | None, NoteLevel] = {
 }
 CLAIM_LEVELS = {ClaimKind.FAILED: NoteLevel.FAILURE, ClaimKind.NOT_JUDGED: NoteLevel.CAUTION}
 _SIMULATED = "SIMULATED. "
-# A reason with more names would not be clearer.
+# More names would not make a reason clearer.
 _MOST_NAMED = 3
 
 
@@ -85,8 +85,8 @@ def word_verdict(
 
     Args:
         texts: a text for each reason.
-        title: a title that replaces the words of the state.
-        reasons: the sentences that a page shows; None to show ``texts``.
+        title: a title that replaces the words for the state.
+        reasons: the sentences that a page shows. None means that the page shows ``texts``.
     """
     said = tuple(texts)
     return Verdict(
@@ -99,10 +99,10 @@ def word_verdict(
 
 
 def split_simulated(verdict: Verdict) -> tuple[str, Verdict]:
-    """Return the keyword SIMULATED and the verdict without the keyword. A page with a matrix shows the keyword before
-    its title.
+    """Return two texts: the keyword SIMULATED, and the verdict without this keyword. A page with a matrix shows the
+    keyword before its title.
 
-    The first result is empty if the verdict does not begin with the keyword.
+    The first text is empty if the verdict does not begin with the keyword.
     """
     if not verdict.title.startswith(_SIMULATED):
         return "", verdict
@@ -119,7 +119,7 @@ def level_of(state: VerdictState | None) -> NoteLevel:
 
 
 def find_gravest(levels: Iterable[NoteLevel]) -> NoteLevel:
-    """Return the most severe of the levels. Without levels, return ``INFORMATION``."""
+    """Return the most severe of the levels. If there are no levels, return ``INFORMATION``."""
     return max(levels, key=tuple(NoteLevel).index, default=NoteLevel.INFORMATION)
 
 
@@ -159,7 +159,7 @@ def _ended(result: RunResult) -> str:
 
 
 def _names(reason: VerdictReason) -> str:
-    """Return the names of the sections in a reason. A name that contains a comma is quoted, because commas also
+    """Return the names of the sections in a reason. If a name contains a comma, it is quoted, because commas also
     separate the names.
     """
     return _name_some([f"'{name}'" if "," in name else name for name in reason.sections])

@@ -1,6 +1,6 @@
-"""Build the report of a run from its results: findings, tests and disclosure.
+"""Build the report of a run from its results. The report contains findings, tests and the disclosure.
 
-This module has no side effects. The modules html.py and pdf.py render the view.
+This module has no side effects. The modules html.py and pdf.py render the report.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ from tkperf.procedures import ORDER_OF_TKPERF
 def build_headline_views(
     result: RunResult, shown_sections: Mapping[str, Sequence[ShownSection]]
 ) -> tuple[HeadlineView, ...]:
-    """Return the headline figures. Each figure contains the key of its section and, if it has a cell, the key of the
-    cell.
+    """Return the headline figures. Each figure contains the key of its section. If the figure has a cell, it also
+    contains the key of the cell.
     """
     titles = {test.name: test.title for test in result.tests}
     views = []
@@ -109,9 +109,9 @@ def choose_opening_chart(
 ) -> ChartView | None:
     """Return the chart that a reader should see first, as a copy with another key. Return None if there are no charts.
 
-    The order of preference is: the highest periodic spikes, a rate that changes over time, the effect of one load on
-    another load, a search for the highest rate, and the throughput over a hard disk. If none of these charts exists,
-    the result is the first chart of the first test.
+    A chart of the highest periodic spikes is preferred. It is followed by a chart of a rate that changes over time, the
+    effect of one load on another load, a search for the highest rate, and the throughput over a hard disk. If none of
+    these charts exists, the result is the first chart of the first test.
     """
     sections = {section.key: section for test in tests for section in test.sections}
     spikes = find_highest_spikes(results)
@@ -149,8 +149,8 @@ def _is_search(shown: ShownSection) -> bool:
 
 
 def _is_rate_over_disk(shown: ShownSection) -> bool:
-    """Return whether the section measured the throughput in MB/s over the whole of a hard disk. This curve is typical
-    of every hard disk.
+    """Return whether the section measured the throughput in MB/s over a whole hard disk. Such a curve is typical of
+    every hard disk.
     """
     return bool(shown.section.areas) and shown.section.rate is THROUGHPUT
 
@@ -160,12 +160,15 @@ def _is_any(_shown: ShownSection) -> bool:
 
 
 def _as_lead_chart(chart: ChartView, test: TestResult, section: SectionResult) -> ChartView:
-    """Return a copy of a chart. Each title contains the test and, if the section has only one load, the load."""
+    """Return a copy of a chart. Each title contains the test. If the section has only one load, the title also contains
+    the load.
+    """
     loads = {name_figure(cell.workload) for cell in section.cells}
     part = ", ".join((f"{test.title.split(' (')[0]} test", *(loads if len(loads) == 1 else ())))
 
     def lead(view: ChartView) -> ChartView:
-        # A text that repeats the title must repeat the new title. Otherwise a page would show the title twice.
+        # A text that repeats the old title must repeat the new title instead. Otherwise a page would show the title
+        # twice.
         repeats = view.text.startswith(view.chart.title)
         return replace(
             view,
@@ -177,7 +180,7 @@ def _as_lead_chart(chart: ChartView, test: TestResult, section: SectionResult) -
     return replace(lead(chart), below=False, others=tuple(map(lead, chart.others)))
 
 
-# Order of the tests for each profile. The tests of other profiles remain in the order of the run.
+# The order of the tests for each profile. For other profiles, the tests remain in the order of the run.
 _ORDERS = {"tkperf-2.2": ORDER_OF_TKPERF, TKPERF_PROFILE: ORDER_OF_TKPERF}
 _LENGTH_OF_DATE = len("2026-11-29")
 NO_LOADS: Mapping[str, LoadsOfTest] = MappingProxyType({})
@@ -192,18 +195,18 @@ def build_view(
     telemetry: Sequence[Reading] = (),
     user_facts: UserFacts = NO_USER_FACTS,
 ) -> ReportView:
-    """Return everything that the report of a run contains.
+    """Return the complete content for the report of a run.
 
     Args:
-        checked: the outcome of the claims. If it is omitted, the report has no section about claims.
-        details: the details of the cells. If they are omitted, a click on a cell opens nothing.
-        loads_of_tests: the loads of each test, with the name of the test as the key. If they are omitted, no chart
+        checked: the outcome of the claims. Without this argument, the report has no section about claims.
+        details: the details of the cells. Without this argument, a click on a cell opens nothing.
+        loads_of_tests: the loads of each test, with the name of the test as the key. Without this argument, no chart
             covers a whole test.
         selected: parts of the run for which the user requested histograms.
         telemetry: the reports of the drives. They are drawn if ``loads_of_tests`` contains the times.
-        user_facts: facts for this report. They override the facts that were recorded at the start of the run.
+        user_facts: facts for this report. They replace the facts that were recorded at the start of the run.
     """
-    # The tiles are computed in the order of the run, because a comparison uses this order, too.
+    # The tiles are computed in the order of the run, because a comparison uses the same order.
     in_order_of_run, result = result, _in_section_order(result)
     user_facts = user_facts.with_those_of(result.info)
     groups = group_warnings(result)

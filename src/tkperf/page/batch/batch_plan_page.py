@@ -1,4 +1,4 @@
-"""Build the page of a batch's plan.
+"""Build the page that shows the plan of a batch.
 
 The page shows whether the batch could begin, how much time the batch needs, each drive, the parts that drives share,
 and the conditions.
@@ -26,15 +26,15 @@ from tkperf.page.page import Block, Column, Note, NotesView, ReportView, TableVi
 from tkperf.page.plan import NOTHING_WRITTEN, describe_amounts, describe_clock, describe_conditions, describe_shares
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 
-# A verdict with more names or reasons would not be clearer. The page contains all of them.
+# More names or reasons would not make a verdict clearer. The page itself contains all names and reasons.
 _MOST_NAMED = 3
-# Conditions of a run that the tables already contain, so that the page does not repeat them.
+# Conditions of a run that the tables already contain. The page therefore does not repeat these conditions.
 _IN_TABLES = ("device", "writes")
 _LEVELS = {BudgetState.OVER: NoteLevel.CAUTION}
 
 
 def build_batch_plan_page(estimate: BatchEstimate, ends: str = "") -> ReportView:
-    """Return the page of a batch's plan.
+    """Return the page that shows the plan of a batch.
 
     Args:
         ends: the time at which the batch would end, on the user's clock; empty if the time is not known.
@@ -66,8 +66,8 @@ def build_batch_plan_page(estimate: BatchEstimate, ends: str = "") -> ReportView
 
 
 def describe_batch_plan_verdict(estimate: BatchEstimate) -> Verdict:
-    """Return the verdict on a plan: whether the batch could begin, its duration, the amount written, and the share of
-    the drives' lives that the batch uses.
+    """Return the verdict on a plan. The verdict states whether the batch could begin, its duration, the amount written,
+    and the share of the rated life of the drives that the batch consumes.
     """
     judged = judge_batch_plan(estimate)
     texts = [_describe_reason(reason, estimate) for reason in judged.reasons]
@@ -145,7 +145,7 @@ def _build_drives(estimate: BatchEstimate) -> TableView:
 
 
 def _find_run(drive: DriveEstimate) -> RunEstimate | None:
-    """Return the estimate of a drive's run, or None if tkperf would refuse the run."""
+    """Return the estimated time and amount for the run of a drive, or None if tkperf would refuse the run."""
     return None if drive.refusals else drive.estimate
 
 
@@ -191,7 +191,8 @@ def _conditions(estimate: BatchEstimate, ends: str) -> Iterator[tuple[str, str]]
     facts = [
         (
             drive.name,
-            # The word "DEVICE" replaces the path, so that a line that is the same for all drives is shown only once.
+            # The word "DEVICE" replaces the path. Lines that differ only in the path then become equal, and the page
+            # shows them only once.
             [
                 (label, text.replace(drive.path or drive.given, "DEVICE"))
                 for label, text in describe_conditions(drive.estimate, "")
@@ -207,13 +208,13 @@ def _conditions(estimate: BatchEstimate, ends: str) -> Iterator[tuple[str, str]]
 
 
 _NOTHING = "-"
-# A number that is a word of its own. Digits inside a name, such as sda1, do not count as a number.
+# A number that is a separate word. Digits inside a name, such as sda1, do not count as a number.
 _NUMBER = re.compile(r"\b\d[\d.,]*\b")
 
 
 def build_consent_table(drives: Sequence[DriveShown]) -> TableView:
-    """Return a table with a row for each drive. The table contains what the process of each drive found out about the
-    drive.
+    """Return a table with a row for each drive. The table contains the facts that the process of each drive found out
+    about the drive.
     """
     asked = sum(drive.confirm_id is not None for drive in drives)
     title = format_count(len(drives), "drive")
@@ -239,7 +240,7 @@ def _describe_content(drive: DriveShown) -> str:
 
 
 def describe_groups(groups: Sequence[DriveGroup]) -> str:
-    """Describe the groups in which drives are measured: ``in 3 groups, one after the other (8, 8, 4)``."""
+    """Return the groups in which drives are measured, in words: ``in 3 groups, one after the other (8, 8, 4)``."""
     if len(groups) < 2:
         return "all at once"
     sizes = ", ".join(str(len(group.drives)) for group in groups)
@@ -247,8 +248,8 @@ def describe_groups(groups: Sequence[DriveGroup]) -> str:
 
 
 def describe_neighbours(groups: Sequence[DriveGroup], cpus: Sequence[CpuPlan | None]) -> Iterator[str]:
-    """Yield a sentence for each link whose budget is exceeded, a sentence about the links that are not known, and a
-    sentence about the CPUs that drives share.
+    """Yield a sentence for each link whose budget is exceeded, a sentence about the links whose budget is not known,
+    and a sentence about the CPUs that drives share.
     """
     for group in groups:
         for budget in group.budgets:
@@ -271,11 +272,12 @@ def describe_neighbours(groups: Sequence[DriveGroup], cpus: Sequence[CpuPlan | N
 def fold_texts(
     of_drives: Sequence[tuple[str, Sequence[tuple[str, str]]]], *, by_words: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Yield each labelled text of several drives once. A text that does not apply to all drives names its drives.
+    """Yield each labelled text only once, even if several drives have the same text. A text that does not apply to all
+    drives names its drives.
 
     Args:
-        by_words: whether texts that differ only in their numbers count as equal, because the host was examined once for
-            each drive.
+        by_words: whether texts that differ only in their numbers count as equal. The numbers can differ because the
+            host was examined separately for each drive.
     """
     names: dict[tuple[str, str], dict[str, None]] = {}
     texts: dict[tuple[str, str], str] = {}

@@ -1,4 +1,4 @@
-"""Build the page of a running batch: a line for each drive. The drives in trouble are at the top."""
+"""Build the page of a running batch, with a line for each drive. Drives with problems are at the top."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from tkperf.page.page import Cell, Column, Note, NotesView, ReportView, TableVie
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 from tkperf.pipeline.run_state import Brief, RunState
 
-# Smallest number of characters that are shown of a serial number.
+# The smallest number of characters of a serial number that the page shows.
 _END_OF_SERIAL = 6
 Runs = Mapping[int, RunState] | Mapping[int, Brief]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchProgressView:
-    """State of a batch: a row for each drive. The drives in trouble are at the top.
+    """The state of a running batch, with a row for each drive. Drives with problems are at the top.
 
     Attributes:
-        verdict: the counts of the drives by their stages.
+        verdict: the number of drives in each stage.
         alike: facts that all drives share, such as their model; empty if there are none.
         remaining: the time until all drives are done, in words.
         ends_s: the shortest and the longest time until all drives are done, in seconds, for a clock; None if the time
             is not known, or if the batch is simulated.
-        table: the table of the drives, which is a list.
+        table: the table of the drives. Each row is one line.
         widths: the fixed width of each column whose values change from second to second; None for the other columns.
         stages: the stage of each row.
-        levels: the severity of each row. The first ``troubled`` rows are in trouble.
+        levels: the severity of each row. The first ``troubled`` rows show drives with problems.
         remarks: the remarks on the whole batch, then a remark on each drive in trouble for which a reason is known.
     """
 
@@ -59,7 +59,7 @@ class BatchProgressView:
 
     @property
     def page(self) -> ReportView:
-        """Return the same content as a page, for outputs that show the state once and do not refresh it."""
+        """Return the same content as a page, for outputs that show the state only once and are not refreshed."""
         remarks = NotesView(title="To look at", notes=self.remarks)
         return ReportView(
             title=self.name,
@@ -76,7 +76,9 @@ class _Line:
 
     @property
     def rank(self) -> int:
-        """Return the position of the drive in the order of display: drives in trouble, running, waiting, done."""
+        """Return the position of the drive in the order of display. Drives with problems are first, followed by drives
+        that run, wait or are done.
+        """
         if self.drive.stage is DriveStage.RUNNING and self.doubts:
             return len(IN_TROUBLE)
         return _ORDER.index(self.drive.stage)
@@ -87,7 +89,7 @@ class _Line:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Return the reasons for which a user should look at a running drive."""
+        """Return the reasons why a user should look at a running drive."""
         run = self.run
         if self.drive.stage is not DriveStage.RUNNING:
             return ()
@@ -105,7 +107,8 @@ class _Line:
         return None if self.run is None else self.run.left_s
 
 
-# None marks the position of running drives with doubts: after the drives in trouble, before the other running drives.
+# None marks the position of running drives with doubts. These drives follow the drives with problems and precede all
+# other running drives.
 _ORDER: tuple[DriveStage | None, ...] = (*IN_TROUBLE, None, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE)
 
 
@@ -140,7 +143,7 @@ def build_batch_progress(state: BatchState, runs: Runs) -> BatchProgressView:
 
 
 def describe_stages(state: BatchState) -> Verdict:
-    """Return the progress of the drives: ``24 drives: 1 failed, 12 running, 8 waiting, 3 done``."""
+    """Return the progress of the drives in words: ``24 drives: 1 failed, 12 running, 8 waiting, 3 done``."""
     judged = judge_stages(state)
     counts = Counter(drive.stage for drive in state.drives)
     order = (*IN_TROUBLE, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE)
@@ -214,8 +217,8 @@ def _build_table(lines: Sequence[_Line], *, alike: bool) -> TableView:
     """Return a table with a row for each line. A terminal with 80 columns shows the columns with ranks up to 6."""
     has_slots = any(line.drive.shown.slot for line in lines)
     ends = dict(zip((line.drive.shown.number for line in lines), _shorten_serials(lines), strict=True))
-    # If no slots are known, the serial number identifies drives. If no serial numbers are known either, the name of the
-    # run identifies drives.
+    # If no slots are known, the table identifies drives with the serial number. If no serial numbers are known either,
+    # the table uses the name of the run.
     serial_rank, run_rank = 6, 10
     if not has_slots and any(ends.values()):
         serial_rank = 0
@@ -247,10 +250,10 @@ def _describe_state(line: _Line) -> Cell:
 
 
 def _find_widths(lines: Sequence[_Line]) -> Mapping[str, int]:
-    """Return the widths of columns whose values change while drives run. The widths do not depend on the present
+    """Return the widths of the columns whose values change while drives run. The widths do not depend on the present
     values.
 
-    Only the stage ``consent ended`` is longer than ``running``. A drive in this stage does not change any more.
+    Only the text ``consent ended`` is longer than ``running``. A drive in this stage does not change its stage again.
     """
     stages = (DriveStage.RUNNING, *(line.drive.stage for line in lines))
     return {**_WIDTHS, "state": max(map(len, stages))}
@@ -283,7 +286,7 @@ def _of_running(of: Callable[[Brief], str | None]) -> Callable[[_Line], str]:
 
 
 def brief_of(run: RunState) -> Brief:
-    """Return the short form of a run's state that fits on one line."""
+    """Return the state of a run in a short form that fits on one line."""
     newest = run.newest
     return Brief(
         test=run.progress.test or "",
@@ -309,6 +312,7 @@ def _describe_others(line: _Line) -> str:
     return NOT_MEASURED if line.drive.place is None else str(line.drive.place.others)
 
 
-# These widths fit nearly all values. On a terminal with 80 columns, a longer value cuts off the end of the line.
+# Nearly all values fit into these widths. On a terminal with 80 columns, a longer value would push the end of the line
+# off the screen.
 _WIDTHS = {"test": 5, "round": 12, "load": 12, "newest": 12, "heat": 5, "max left": 9, "others": 6, "doubts": 20}
 _LAST = 11

@@ -1,5 +1,5 @@
-"""Build the page of a batch's results: verdict, table of drives, claims, distributions, write saturation,
-differences.
+"""Build the page with the results of a batch. It contains the verdict, the table of drives, claims, distributions,
+write saturation and differences.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import WarningGroup, describe_sharing, leave_out_said, name_notices
 from tkperf.page.words.uncertainty import two_digits
 
-# A chart of a few centimetres cannot show more points.
+# A chart with a width of a few centimetres cannot show more points.
 _MOST_POINTS = 160
 _WORDS = (
     "A drive passes if it was measured to its end and meets every claim; a value that was not measured or did not "
@@ -74,8 +74,8 @@ _WORDS = (
 
 
 def build_batch_page(batch_result: BatchResult) -> ReportView:
-    """Return the page of a batch's results: the decision, the drives, the figures of each model, and the conditions
-    that differ.
+    """Return the page with the results of a batch. It contains the decision, the drives, the figures of each model, and
+    the conditions that differ.
     """
     state = batch_result.state
     results = [one.result for one in batch_result.drives if one.result is not None]
@@ -112,14 +112,16 @@ def build_batch_page(batch_result: BatchResult) -> ReportView:
 
 
 def _find_remarks(batch_result: BatchResult) -> NotesView | None:
-    """Return the spread of the figures, the temperatures, and the notes of the batch itself."""
+    """Return sentences about the spread of the figures and about the temperatures, and the notes of the batch
+    itself.
+    """
     notes = tuple(Note(text=sentence) for sentence in find_sentences(batch_result))
     return NotesView(title="Findings", notes=notes) if notes else None
 
 
 def _build_claims_table(batch_result: BatchResult, decision: DecisionView | None) -> TableView | None:
-    """Return a table of drives and claims in words, or None if the matrix has room for all claims or no claim
-    exists.
+    """Return a table of drives and claims in words. Return None if the matrix has enough space for all claims, or if
+    there are no claims.
     """
     checked = [one for one in sort_drives(batch_result) if one.checked is not None]
     if not checked or decision is None or len(name_columns([one.file for one in checked])) < len(decision.columns):
@@ -158,11 +160,11 @@ def _subtitle(batch_result: BatchResult, results: Sequence[RunResult]) -> str:
     return "; ".join(filter(None, parts))
 
 
-# Section: sentences and remarks.
+# Functions for the sentences and remarks.
 
 
 def _rest(batch_result: BatchResult) -> NotesView | None:
-    """Return the drives whose measurement did not end normally, with the reason and the remedy."""
+    """Return the drives whose measurement did not end normally, each with the reason and the remedy."""
     notes = []
     for one in batch_result.drives:
         drive = one.state
@@ -182,7 +184,9 @@ def _rest(batch_result: BatchResult) -> NotesView | None:
 
 
 def _measured_again(batch_result: BatchResult) -> NotesView | None:
-    """Return the drives that tkperf measured a second time without other drives, with the comparison of both runs."""
+    """Return the drives that tkperf measured a second time while no other drive was measured. The result contains a
+    comparison of both runs.
+    """
     notes = tuple(
         Note(
             text=f"{one.label}: both runs compared:",
@@ -198,7 +202,9 @@ def _measured_again(batch_result: BatchResult) -> NotesView | None:
 
 
 def _build_figures(batch_result: BatchResult) -> Iterator[TestView]:
-    """Yield a part with the headline figures of each model. Each figure has a strip and a distribution."""
+    """Yield a part of the page for each model, with its headline figures. Each figure has a strip and a
+    distribution.
+    """
     for number, group in enumerate(batch_result.groups):
         table = build_headline_table(group.compared)
         if table is None:
@@ -216,8 +222,8 @@ def _build_figures(batch_result: BatchResult) -> Iterator[TestView]:
 
 
 def _build_small_multiples(batch_result: BatchResult) -> Iterator[TestView]:
-    """Yield a part for each section that is a stream: a small chart of the IOPS of each drive. All charts have the same
-    axes.
+    """Yield a part of the page for each section that is a stream. It contains a small chart of the IOPS for each drive.
+    All charts have the same axes.
     """
     by_section: dict[tuple[str, str], list[tuple[BatchDriveResult, SectionResult]]] = {}
     for one in batch_result.drives:
@@ -255,7 +261,9 @@ def _build_small_multiples(batch_result: BatchResult) -> Iterator[TestView]:
 
 
 def _course(section: SectionResult, unit_s: float) -> tuple[Point, ...]:
-    """Return the IOPS of a stream over time, with as many slices as a small chart can show, including the extremes."""
+    """Return the IOPS of a stream over time. The number of slices is limited to the number that a small chart can show,
+    and the extremes are included.
+    """
     measured = [(each, value) for each in section.slices if (value := each.values.value(IOPS)) is not None]
     places = places_of_extremes([value for _, value in measured], _MOST_POINTS)
     return tuple(
@@ -299,7 +307,7 @@ def _find_columns(batch_result: BatchResult) -> Iterator[Column[BatchDriveResult
 
 
 def _keep_cells_together(column: Column[BatchDriveResult]) -> Column[BatchDriveResult]:
-    """Return a column whose short texts are not broken into lines."""
+    """Return a column whose short texts are never divided into several lines."""
 
     def find_cell(one: BatchDriveResult) -> Cell:
         text, level = weigh(column.cell(one))
@@ -318,7 +326,7 @@ def _describe_fact(fact: Callable[[BatchDriveResult], object], one: BatchDriveRe
 
 
 def _of_device(key: str) -> Callable[[BatchDriveResult], object]:
-    """Return a function that looks up a fact about a drive, first in its run and then in the batch."""
+    """Return a function that searches for a fact about a drive, first in its run and then in the batch."""
 
     def find(one: BatchDriveResult) -> object:
         measured = None if one.result is None else one.result.info.device.get(key)
@@ -327,7 +335,7 @@ def _of_device(key: str) -> Callable[[BatchDriveResult], object]:
     return find
 
 
-# Facts about a drive. The table has a column for a fact only if the fact differs among the drives.
+# Facts about a drive. The table has a column for a fact only if the drives differ in this fact.
 _FACTS: dict[str, Callable[[BatchDriveResult], object]] = {
     "Model": _of_device("model"),
     "Firmware": _of_device("firmware"),
@@ -368,8 +376,8 @@ def _find_cell(column: Mapping[int, Cell], one: BatchDriveResult) -> Cell:
 
 
 def _find_values(one: BatchDriveResult, group: ModelGroup) -> Mapping[tuple[object, ...], float | None]:
-    """Return the values of a drive that belongs to no group. The keys are the places of the rows that the drive shares
-    with a group.
+    """Return the values of a drive that belongs to no group. The keys are the places of the rows for which both the
+    drive and a group have values.
     """
     assert one.result is not None
     try:
@@ -386,8 +394,8 @@ def _describe_throttled(one: BatchDriveResult) -> Cell:
 
 
 def _find_common(batch_result: BatchResult) -> Iterator[str]:
-    """Yield the sentences that explain how tkperf judged whether drives measured at the same time disturb each
-    other.
+    """Yield the sentences that explain how tkperf judged whether drives that were measured at the same time disturbed
+    each other.
     """
     for title, fact in _FACTS.items():
         known = {fact(one) for one in batch_result.drives}

@@ -1,4 +1,4 @@
-"""Describe the verdict on a batch in words, and build the title of the batch and a mail with its results."""
+"""Build the texts about the verdict on a batch: sentences, the title of the batch, and a mail with its results."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ from tkperf.page.words.uncertainty import two_digits
 # Section: the verdict.
 
 
-# A verdict with more sentences or names would not be clearer. The tables contain all of them.
+# More sentences or names would not make a verdict clearer. The tables contain all sentences and names.
 _MOST_REASONS, _MOST_CLAIMS, _MOST_FIGURES = 6, 3, 2
 _MOST_IN_MAIL = 4
 MOST_MAIL_LINES = 12
 
 
 def describe_batch_verdict(batch_result: BatchResult) -> Verdict:
-    """Return the verdict on a batch: ``Fail: slot 7 (S4510-17) misses 4 KiB random read IOPS ≥ 75,000 (70,300, -6 %)``.
+    """Return the verdict on a batch in words: ``Fail: slot 7 (S4510-17) misses 4 KiB random read IOPS ≥ 75,000 (70,300,
+    -6 %)``.
 
     For a batch without claims, return ``24 drives measured: slot 7 (S4510-17) is unlike the others: 4 KiB random read:
     IOPS 12 % lower``.
@@ -72,7 +73,8 @@ def _title(batch_result: BatchResult) -> str:
 
 
 def describe_batch_title(batch_result: BatchResult) -> str:
-    """Return ``1 of 24 drives misses 3 claims, 21 pass; 2 claims of 2 drives were not measured``.
+    """Return a summary of the drives: ``1 of 24 drives misses 3 claims, 21 pass; 2 claims of 2 drives were not
+    measured``.
 
     For a batch without claims, return ``1 of 24 drives is unlike the others``.
     """
@@ -120,7 +122,7 @@ def _describe(reason: NamedReason, batch_result: BatchResult, drives: Mapping[st
             stages = dict.fromkeys(name_stage(one.state.stage, len(about)) for one in about)
             reasons = dict.fromkeys(one.state.text for one in about)
             # Only the first part of the reason is shown, because the message already names the drive and the commands
-            # to run next.
+            # that the user should run next.
             because = f": {next(iter(reasons)).split('; ')[0]}" if len(reasons) == 1 else ""
             if reason.code is BatchCode.DRIVE_FAILED:
                 runs = f"the run of {names}" if len(about) == 1 else f"the runs of {names}"
@@ -141,8 +143,8 @@ def _describe(reason: NamedReason, batch_result: BatchResult, drives: Mapping[st
 
 
 def _count_not_measured(drives: Sequence[BatchDriveResult]) -> str:
-    """Return ``, 6 claims were not measured``, or an empty text if the drives have no claims or all claims have
-    values.
+    """Return the number of claims without a value: ``, 6 claims were not measured``. The text is empty if the drives
+    have no claims, or if all claims have values.
     """
     count = sum(
         each.state is ClaimState.NOT_MEASURED
@@ -154,8 +156,8 @@ def _count_not_measured(drives: Sequence[BatchDriveResult]) -> str:
 
 
 def _describe_failures(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
-    """Yield ``slot 7 (S4510-17) misses 4 KiB random read IOPS ≥ 75,000 (70,300, -6.3 %)``. One text names all drives
-    that miss the same claims.
+    """Yield a text for each set of missed claims: ``slot 7 (S4510-17) misses 4 KiB random read IOPS ≥ 75,000 (70,300,
+    -6.3 %)``. One text names all drives that miss the same claims.
     """
     columns = name_columns([one.file for one in drives])
     alike: dict[tuple[str, ...], list[tuple[BatchDriveResult, Checked]]] = {}
@@ -181,8 +183,8 @@ def _describe_failures(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
 
 
 def _describe_open_claims(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
-    """Yield ``slot 9 (S4510-09): 2 of 8 claims not judged (not measured)``. One text names all drives with the same
-    numbers.
+    """Yield a text about claims that are not judged: ``slot 9 (S4510-09): 2 of 8 claims not judged (not measured)``.
+    One text names all drives with the same numbers.
     """
     alike: dict[str, list[str]] = {}
     for one in drives:
@@ -196,8 +198,11 @@ def _describe_open_claims(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
 
 
 def _describe_outlier(one: BatchDriveResult, batch_result: BatchResult) -> str:
-    """Describe an outlier: ``slot 7 (S4510-17) is unlike the others: 4 KiB random read: IOPS 12 % lower``."""
-    # Compare the drives by number: the drives of the page contain their reports, and the drives of the group do not.
+    """Return a text about an outlier: ``slot 7 (S4510-17) is unlike the others: 4 KiB random read: IOPS 12 %
+    lower``.
+    """
+    # The drives are compared by number, because the drives of the page contain their reports, but the drives of the
+    # group do not.
     (group,) = (group for group in batch_result.groups if one.number in (other.number for other in group.drives))
     names, found = name_headlines(group.compared), batch_result.outliers[one.number]
     parts = [
@@ -210,13 +215,13 @@ def _describe_outlier(one: BatchDriveResult, batch_result: BatchResult) -> str:
 
 
 def _in_sentence(name: str) -> str:
-    """Return the name of a figure in the form for a sentence: ``4 KiB random read IOPS``."""
+    """Return the name of a figure in the form that a sentence needs: ``4 KiB random read IOPS``."""
     return name if "," in name else name.replace(": ", " ")
 
 
 def describe_distance(outlier: Outlier) -> str:
-    """Return the distance of an outlier in words: ``12 % lower``, or ``3.1 times as high`` for a distance above 100
-    %.
+    """Return the distance of an outlier from the median in words: ``12 % lower``, or ``3.1 times as high`` for a
+    distance above 100 %.
     """
     percent = outlier.from_median_percent
     if percent >= 100:
@@ -239,7 +244,7 @@ def _describe_runs(drives: Sequence[BatchDriveResult]) -> str:
 
 
 def name_model(batch_result: BatchResult, group: ModelGroup) -> str:
-    """Return the model of a group and its capacity as the end of a title, or an empty text if there is only one
+    """Return the model and the capacity of a group as the end of a title. The text is empty if there is only one
     group.
     """
     if len(batch_result.groups) < 2:
@@ -278,8 +283,8 @@ def find_sentences(batch_result: BatchResult) -> Iterator[str]:
 
 
 def describe_heat(hot: Sequence[tuple[float, str]]) -> Iterator[str]:
-    """Yield sentences about the greatest temperature of each drive. One sentence names all drives with the same whole
-    degree.
+    """Yield sentences about the highest temperature of each drive. One sentence names all drives whose temperatures are
+    equal in whole degrees.
     """
     if not hot:
         return
@@ -296,7 +301,7 @@ def describe_heat(hot: Sequence[tuple[float, str]]) -> Iterator[str]:
 
 
 def build_batch_mail(batch_result: BatchResult) -> tuple[str, ...]:
-    """Return the lines of a mail with the results, at most twelve."""
+    """Return the lines of a mail with the results. There are no more than twelve lines."""
     verdict = describe_batch_verdict(batch_result)
     title = describe_batch_title(batch_result)
     # If the batch has no claims, the title already begins with the verdict.

@@ -1,4 +1,4 @@
-"""Build the beginning of a batch's results page: the matrix and the strips.
+"""Build the matrix and the strips at the beginning of the page with the results of a batch.
 
 The matrix shows drives and claims, or drives and figures if there are no claims.
 """
@@ -73,12 +73,12 @@ def _find_detail(one: BatchDriveResult) -> str:
 
 
 def find_result(one: BatchDriveResult, batch_result: BatchResult) -> Cell:
-    """Return the result of a drive: ``misses 2``, ``passes by 1.3 %``, ``run failed``. If there are no claims, return
-    ``valid`` or ``unlike the others``.
+    """Return the result of a drive in words: ``misses 2``, ``passes by 1.3 %``, ``run failed``. If there are no claims,
+    return ``valid`` or ``unlike the others``.
     """
     text, level = describe_measurement(one)
     if one.state.stage is DriveStage.FAILED:
-        # The text names the run, because the verdict "Fail" on a batch means that a drive misses a claim.
+        # The text contains the word "run", because the verdict "Fail" on a batch means that a drive misses a claim.
         text = "run failed"
     if one.state.stage is not DriveStage.DONE and one.misses:
         return f"{text}, {describe_outcome(one.checked)[0]}", level
@@ -92,7 +92,7 @@ def find_result(one: BatchDriveResult, batch_result: BatchResult) -> Cell:
 
 
 def describe_measurement(one: BatchDriveResult) -> Cell:
-    """Return the way in which the measurement of a drive ended: its stage, or the verdict on its run."""
+    """Return how the measurement of a drive ended. The result is its stage, or the verdict on its run."""
     stage = one.state.stage
     if stage is not DriveStage.DONE:
         text, level = stage.value, level_of_stage(stage)
@@ -105,8 +105,8 @@ def describe_measurement(one: BatchDriveResult) -> Cell:
 
 
 def _find_addresses(one: BatchDriveResult) -> dict[str, str]:
-    """Return the link of each claim, with the title of the claim as the key. The link leads to the seconds of the
-    claim's value on the drive's page.
+    """Return the link of each claim, with the title of the claim as the key. The link leads to the page of the drive,
+    to the one-second samples of the value.
     """
     found = {}
     for title, finding in {} if one.checked is None else one.checked.by_title.items():
@@ -126,11 +126,13 @@ def _find_cell_key(result: RunResult | None, finding: ClaimResult) -> str:
     return ""
 
 
-# Section: batches without claims.
+# Functions for batches without claims.
 
 
 def _build_distances(batch_result: BatchResult, drives: Sequence[BatchDriveResult]) -> DecisionView:
-    """Return the matrix of drives and headline figures: the distance of each value from the median of its model."""
+    """Return the matrix of drives and headline figures. A cell contains the distance of a value from the median of the
+    drive model.
+    """
     columns: list[MatrixColumn] = []
     cells: dict[tuple[int, int], MatrixCell] = {}
     for group in batch_result.groups:
@@ -187,7 +189,7 @@ def _build_distance(figure: CohortValue, value: float | None, outlier: Outlier |
 
 
 def _compare_few(batch_result: BatchResult) -> DecisionView | None:
-    """Return a direct comparison of drives that are too few or too different for a distribution.
+    """Return a direct comparison of drives. It is used if the drives are too few or too different for a distribution.
 
     Return None if the drives have no results in common.
     """
@@ -212,8 +214,8 @@ def _compare_few(batch_result: BatchResult) -> DecisionView | None:
 
 
 def build_batch_tiles(batch_result: BatchResult) -> tuple[HeadlineView, ...]:
-    """Return the tiles at the beginning of the page, the worst first: one tile for each claim, or one for each headline
-    figure if there are no claims.
+    """Return the tiles at the beginning of the page, the worst tile first. There is one tile for each claim, or one
+    tile for each headline figure if there are no claims.
     """
     most = count_tiles(len(batch_result.drives))
     if not batch_result.has_claims:

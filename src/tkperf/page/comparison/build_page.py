@@ -1,4 +1,6 @@
-"""Build the page of a comparison: verdict, sentences, charts, tables, conditions. No function here has side effects."""
+"""Build the page of a comparison. The page contains the verdict, sentences, charts, tables and conditions. The
+functions of this module have no side effects.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ from tkperf.page.words.run import WarningGroup, leave_out_said
 from tkperf.page.words.uncertainty import MEANING_OF_RATIO
 
 _FOUR_KIB = 4 * KIB
-# Each entry contains: the quantity, the name of the file, the title, and the mixes that are shown at 4 KiB.
+# Each entry contains the quantity, the name of the file, the title, and the mixes for which the chart shows 4 KiB I/Os.
 _BARS: dict[str, tuple[Quantity, str, str, tuple[int, ...]]] = {
     "iops": (IOPS, "compIOPSPlt", "IOPS measurement test, 4 KiB", (100, 50, 0)),
     "lat": (LATENCY_MEAN, "compLATPlt", "LAT measurement test: mean latency, 4 KiB", (100, 65, 0)),
@@ -59,7 +61,7 @@ _BARS: dict[str, tuple[Quantity, str, str, tuple[int, ...]]] = {
 
 
 def build_tkperf_charts(comparison: Comparison, test: str) -> Iterator[ChartView]:
-    """Yield the charts that TKperf draws for a test. For a test that TKperf does not have, yield nothing."""
+    """Yield the charts that TKperf draws for a test. Yield nothing for a test that does not exist in TKperf."""
     rows = [row for row in comparison.rows if row.test == test]
     if test == "writesat":
         for sections in list(find_streams(comparison, test).values())[:1]:
@@ -75,7 +77,7 @@ def build_tkperf_charts(comparison: Comparison, test: str) -> Iterator[ChartView
             for row in _of(rows, quantity)
             if row.workload.block_size_bytes == _FOUR_KIB
             and row.workload.read_percent in mixes
-            # The histogram run repeats a cell of the latency test, so the chart uses only the first section.
+            # The histogram run repeats a cell of the latency test. The chart therefore uses only the first section.
             and row.section == rows[0].section
         ]
         yield from _bars(comparison, key, of_mixes, title)
@@ -86,7 +88,7 @@ def _of(rows: list[ComparedRow], quantity: Quantity) -> list[ComparedRow]:
 
 
 def _bars(comparison: Comparison, key: str, rows: list[ComparedRow], title: str) -> Iterator[ChartView]:
-    """Yield a bar for each run of each workload."""
+    """Yield a bar for each workload and each run."""
     if not rows:
         return
     naming = Naming(axes=listing_axes(row.workload for row in rows))
@@ -172,7 +174,9 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
 
 
 def _build_tests(comparison: Comparison, titles: Mapping[str, str], most_across: int) -> Iterator[TestView]:
-    """Yield the tests for which all runs have a value, followed by the tests for which some runs have a curve."""
+    """Yield the tests for which all runs have a value. They are followed by the tests for which some runs have a
+    curve.
+    """
     figures, called = choose_cohort_figures(comparison, len(comparison.rows)), call_runs(comparison.names)
     for test in dict.fromkeys((*(row.test for row in comparison.rows), *titles)):
         of_test = [figure for figure in figures if figure.row.test == test]
@@ -223,7 +227,7 @@ def _runs(comparison: Comparison) -> TableView:
 
 
 def _facts(result: RunResult) -> dict[str, object]:
-    """Return the facts that distinguish a run from the others, with the heading of the fact's column as the key."""
+    """Return the facts that distinguish a run from all other runs. The heading of the column is the key of a fact."""
     device, info = result.info.device, result.info
     return {
         "Model": device.get("model") or device.get("kind"),
@@ -276,7 +280,7 @@ def _sections(comparison: Comparison, test: str, most_across: int) -> Iterator[S
 def _section_tables(comparison: Comparison, rows: Sequence[ComparedRow], most_across: int) -> tuple[TableView, ...]:
     """Return the table of values of a section.
 
-    For two runs, return matrices of ratios first. The table of values below the matrices is folded.
+    For two runs, the result begins with matrices of ratios. The table of values below the matrices is folded.
     """
     cells = [row for row in rows if not row.part and row.quantity.key in QUANTITIES]
     matrices = tuple(build_ratio_matrices(comparison, cells)) if len(comparison.names) == 2 else ()
@@ -291,7 +295,7 @@ def _section_tables(comparison: Comparison, rows: Sequence[ComparedRow], most_ac
 
 
 def _steady_state(comparison: Comparison, row: ComparedRow) -> tuple[str, str]:
-    """Return two texts: the state of the row's section over all runs, and the way in which each run ended the section.
+    """Return two texts: the state of the section over all runs, and how each run ended the section.
 
     If the section is steady in all runs, the second text is only ``in every run``.
     """

@@ -28,13 +28,13 @@ from tkperf.page.strip import Dot, build_dot_strip
 from tkperf.page.verdict_texts import NoteLevel
 from tkperf.page.words.uncertainty import INTERVAL
 
-# The results of a section, with the name of the run as the key.
+# The results of a section. The name of the run is the key.
 Sections = dict[str, SectionResult]
 
 
 def build_test_charts(comparison: Comparison, test: str) -> tuple[ChartView, ...]:
-    """Return the charts of a test: one curve for each run whose report contains a curve, and the areas of hard
-    disks.
+    """Return the charts of a test. A chart has one curve for each run whose report contains this curve. Charts over the
+    areas of hard disks are included.
     """
     return (*build_run_curves(comparison, test), *_areas(comparison, test))
 
@@ -50,8 +50,8 @@ def build_over_time(comparison: Comparison, sections: Sections, key: str, title:
 
 
 def build_spike_charts(comparison: Comparison) -> Iterator[ChartView]:
-    """Yield a chart of the maximum latency of all runs over time, under the load with the highest periodic spikes of
-    any run. If no run has periodic spikes, yield nothing.
+    """Yield a chart that shows the maximum latency of all runs over time. The load is the one with the highest periodic
+    spikes in any run. If no run has periodic spikes, yield nothing.
     """
     drawn: set[tuple[str, str]] = set()
     for result in comparison.results:
@@ -74,8 +74,8 @@ def build_spike_charts(comparison: Comparison) -> Iterator[ChartView]:
 
 
 def find_streams(comparison: Comparison, test: str) -> dict[str, Sections]:
-    """Return the streams with several slices that all runs measured. The outer key is the section, the inner key the
-    run.
+    """Return the streams with several slices that all runs measured. The outer key is the section, and the inner key is
+    the run.
     """
     return _in_all(comparison, test, lambda section: len(section.slices) > 1)
 
@@ -99,7 +99,7 @@ def _find_courses(sections: Sections, quantity: Quantity) -> dict[str, Curve]:
 
 
 def _areas(comparison: Comparison, test: str) -> Iterator[ChartView]:
-    """Yield a chart of hard disks with a view for each workload.
+    """Yield a chart over the areas of hard disks, with a view for each workload.
 
     Disks may have different numbers of areas. The chart therefore shows the position of an area as a share of the disk.
     """
@@ -114,7 +114,7 @@ def _areas(comparison: Comparison, test: str) -> Iterator[ChartView]:
 
 
 def _in_all(comparison: Comparison, test: str, wanted: Callable[[SectionResult], bool]) -> dict[str, Sections]:
-    """Return the results of the runs for each section that all runs have."""
+    """Return the results of the runs for each section that all runs contain."""
     by_section: dict[str, Sections] = {}
     for name, result in zip(comparison.names, comparison.results, strict=True):
         for section in (each for one in result.tests if one.name == test for each in one.sections):
@@ -154,7 +154,7 @@ DAY_MS = 86_400_000
 
 
 def build_history_charts(comparison: Comparison) -> Iterator[ChartView]:
-    """Yield a chart for each headline figure of a history, the figure with the greatest trend first. For other
+    """Yield a chart for each headline figure of a history. The figure with the greatest trend is first. For all other
     comparisons, yield nothing.
     """
     history = comparison.history
@@ -167,7 +167,7 @@ def build_history_charts(comparison: Comparison) -> Iterator[ChartView]:
 
 
 def _place_value(at: Place, entry: Entry, *facts: str) -> Point:
-    """Return the point of a value together with the interval of its level. The part of the interval above 0 is kept."""
+    """Return the point of a value with the interval of its level. Only the part of the interval above 0 is included."""
     known = None if entry.uncertainty is None else entry.uncertainty.of_level
     low, high = (None, None) if known is None else (known.low, known.high)
     low = None if low is None else max(low, 0.0)
@@ -221,8 +221,8 @@ MEANING_OF_CLAIM_LIMITS = "The dashed line is the limit of the claim; values in 
 
 
 def choose_cohort_figures(comparison: Comparison, most: int) -> tuple[CohortValue, ...]:
-    """Return the most important figures of a cohort: first the figures with outliers, then the first figure of each
-    test, and then all other figures.
+    """Return the most important figures of a cohort. The order is: figures with outliers, the first figure of each
+    test, all other figures.
     """
     figures = () if comparison.cohort is None else comparison.cohort.figures
     by_place = {figure.row.place: figure for figure in figures}
@@ -246,8 +246,7 @@ def build_figure_tiles(
     names = name_headlines(comparison)
     for figure in figures:
         measure, cohort = figure.row.quantity, figure.distribution
-        # A possible outlier also has a label, because otherwise the reader does not know which drive the distant dot
-        # shows.
+        # A possible outlier also has a label. Otherwise the reader would not know which drive the distant dot shows.
         levels = dict.fromkeys((one.name for one in figure.unsure), NoteLevel.INFORMATION)
         levels |= dict.fromkeys((one.name for one in figure.outliers), NoteLevel.CAUTION)
         values = []

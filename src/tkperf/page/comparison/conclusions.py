@@ -1,4 +1,4 @@
-"""Describe the findings of a comparison as sentences. Every output begins with these sentences."""
+"""Build sentences about the findings of a comparison. Every output begins with these sentences."""
 
 from __future__ import annotations
 
@@ -39,17 +39,18 @@ from tkperf.page.words.conditions import ConditionGroup
 from tkperf.page.words.run import find_shared_notices
 from tkperf.page.words.uncertainty import two_digits
 
-# Smaller differences of temperature have other causes, such as the room's temperature or the precision of a sensor.
+# Smaller differences of temperature can have other causes, such as the temperature of the room or the precision of a
+# sensor.
 DIFFERENCE_C = 10.0
 DIFFERENCE_OF_AMPLIFICATION = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryDifference:
-    """A difference between runs in one test.
+    """The difference between several runs in one test.
 
     Attributes:
-        throttled: whether the runs differ in the time for which they were throttled.
+        throttled: whether the difference is the time for which the runs were throttled.
     """
 
     test: str
@@ -59,7 +60,7 @@ class TelemetryDifference:
 
 
 def find_telemetry_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[TelemetryDifference]:
-    """Yield the differences in the order of the first run's tests. A difference requires values of at least two
+    """Yield the differences in the order of the tests in the first run. A difference requires values from two or more
     runs.
     """
     for test in results[0].tests:
@@ -88,7 +89,7 @@ def _differences(names: Sequence[str], tests: Sequence[TestResult | None]) -> It
 def _greatest(
     names: Sequence[str], tests: Sequence[TestResult | None], of: Callable[[DriveTelemetry], float | None]
 ) -> dict[str, float]:
-    """Return the greatest value among the drives of each run. A run without any value is left out."""
+    """Return the greatest value among the drives of each run. A run without a value is omitted."""
     greatest = {}
     for name, test in zip(names, tests, strict=True):
         values = [value for drive in (test.telemetry if test else ()) if (value := of(drive)) is not None]
@@ -98,8 +99,8 @@ def _greatest(
 
 
 def _list_values(values: Mapping[str, float], form: str) -> str:
-    """List the value of each run. If there are many runs, list only the lowest and the highest value: ``42 °C (D) to 75
-    °C (C)``.
+    """Return the value of each run as a list. If there are many runs, return only the lowest and the highest value:
+    ``42 °C (D) to 75 °C (C)``.
     """
     if len(values) <= MOST_NAMED_RUNS:
         return ", ".join(f"{name} {form.format(value)}" for name, value in values.items())
@@ -108,8 +109,8 @@ def _list_values(values: Mapping[str, float], form: str) -> str:
 
 
 def _describe_throttled(seconds: Mapping[str, float]) -> str:
-    """List the time for which each run was throttled. Runs with equal times share a text. Runs that were not throttled
-    are at the end.
+    """Return a list of the times for which each run was throttled. One text names all runs with equal times. Runs that
+    were not throttled are at the end.
     """
     by_words: dict[str, list[str]] = {}
     for name, value in sorted(seconds.items(), key=lambda pair: not pair[1]):
@@ -118,7 +119,7 @@ def _describe_throttled(seconds: Mapping[str, float]) -> str:
 
 
 _MOST_OUTLIERS = 4
-# Number of differences that chance alone is expected to show. With ten figures, this number is 0.5.
+# The number of differences that are expected by chance alone. With ten figures, this number is 0.5.
 _FEWEST_BY_CHANCE = 0.5
 _TRENDS = {
     Change.BETTER: "getting better",
@@ -128,13 +129,13 @@ _TRENDS = {
     Change.INCONCLUSIVE: "without a trend that can be shown",
 }
 
-# Load or name of each headline figure, with the place of the figure's row as the key.
+# The load or the name of each headline figure. The key is the place of the row that contains the figure.
 _Names = Mapping[tuple[object, ...], str]
 
 
 def find_conclusions(comparison: Comparison) -> Iterator[str]:
-    """Yield first the sentences for the decision, and then the sentences about possible causes. The verdict states the
-    limits of the comparison.
+    """Yield first the sentences about the decision, and then the sentences about possible causes. The limits of the
+    comparison are part of the verdict instead.
     """
     yield from _of_spikes(comparison)
     if comparison.cohort is not None:
@@ -151,7 +152,9 @@ def find_conclusions(comparison: Comparison) -> Iterator[str]:
 
 
 def find_comparison_notices(comparison: Comparison) -> tuple[str, ...]:
-    """Return the notices of the runs, such as SIMULATED. A notice names its runs unless all runs have the notice."""
+    """Return the notices of the runs, such as SIMULATED. A notice names the runs to which it applies, unless it applies
+    to all runs.
+    """
     return find_shared_notices(dict(zip(comparison.names, comparison.results, strict=True)))
 
 
@@ -181,7 +184,7 @@ def call_several(names: Sequence[str], count: int) -> str:
 
 
 def find_verdict(comparison: Comparison, groups: Sequence[ConditionGroup]) -> Judgement[ComparisonReason]:
-    """Return the verdict on a comparison whose conditions are known."""
+    """Return the verdict on a comparison for which the conditions are known."""
     return judge_comparison(
         comparison,
         differing=[name for group in groups for name in group.names],
@@ -190,8 +193,8 @@ def find_verdict(comparison: Comparison, groups: Sequence[ConditionGroup]) -> Ju
 
 
 def describe_comparison_reason(reason: ComparisonReason, comparison: Comparison) -> str:
-    """Return a reason in words. If the reason is the verdict on a single run, the text does not repeat the reason's
-    name.
+    """Return a reason in words. If the reason is the verdict on a single run, the text does not repeat the name of this
+    reason.
     """
     if reason.of_run is not None:
         runs = dict(zip(comparison.names, comparison.results, strict=True))
@@ -205,12 +208,12 @@ def describe_comparison_reason(reason: ComparisonReason, comparison: Comparison)
             return f"different {', '.join(reason.names)}"
 
 
-# ---- spikes that only some runs have
+# ---- spikes that occur only in some runs
 
 
 def _of_spikes(comparison: Comparison) -> Iterator[str]:
-    """Yield a sentence about each load under which some runs have their highest periodic latency spikes, and others
-    have no periodic spikes.
+    """Yield a sentence about each load under which some runs have their highest periodic latency spikes, while other
+    runs have no periodic spikes.
     """
     runs = dict(zip(comparison.names, comparison.results, strict=True))
     heights: dict[tuple[str, str], list[str]] = {}
@@ -245,7 +248,7 @@ def _of_pair(comparison: Comparison) -> Iterator[str]:
     loads = describe_loads(comparison)
     certain = [row for row in comparison.headlines if row.entries[1].change in BEYOND_NOISE]
     unsure = [row for row in comparison.headlines if row.entries[1].change is Change.INCONCLUSIVE]
-    # Tail latencies differ more, but readers want to know rates and means first.
+    # Rows of tail latencies are last. Their differences are greater, but readers first want to know rates and means.
     certain.sort(key=lambda row: (row.quantity in PERCENTILES, -_distance(row.entries[1])))
     if certain:
         yield _ratio_sentence(certain[0], loads, first, second)
@@ -267,12 +270,14 @@ def _of_pair(comparison: Comparison) -> Iterator[str]:
 
 
 def _distance(entry: Entry) -> float:
-    """Return the distance of a ratio from 1 in either direction, as a logarithm."""
+    """Return the absolute logarithm of a ratio. Ratios above 1 and below 1 are treated equally."""
     return abs(log(entry.ratio)) if entry.ratio else 0.0
 
 
 def _ratio_sentence(row: ComparedRow, loads: _Names, first: str, second: str, *, place: int = 1) -> str:
-    """Describe a ratio: ``4 KiB random write, settled: B has 8.70 × the IOPS of A (8.52 to 8.88), beyond noise.``"""
+    """Return a sentence about a ratio: ``4 KiB random write, settled: B has 8.70 × the IOPS of A (8.52 to 8.88), beyond
+    noise.``
+    """
     entry = row.entries[place]
     assert entry.ratio is not None
     interval = ""
@@ -289,8 +294,8 @@ def _ratio_sentence(row: ComparedRow, loads: _Names, first: str, second: str, *,
 
 
 def _describe_chance(changes: Counter[Change | None]) -> str:
-    """Return the number of differences that chance alone would show. The text is empty if chance explains too few
-    differences.
+    """Return the number of differences that are expected by chance, in words. The text is empty if chance can explain
+    too few differences.
     """
     beyond = sum(changes[change] for change in BEYOND_NOISE)
     expected = (beyond + changes[Change.WITHIN_NOISE]) * (100 - COVERAGE_PERCENT) / 100
@@ -311,10 +316,11 @@ def _certainty_of(entry: Entry) -> str:
 
 
 def _of_many(comparison: Comparison) -> Iterator[str]:
-    # Tail latencies differ more, but readers want to know rates and means first.
+    # Tail latencies are omitted if possible. Their differences are greater, but readers first want to know rates and
+    # means.
     first_asked = [row for row in comparison.headlines if row.quantity not in PERCENTILES]
     asked = first_asked or comparison.headlines
-    # A difference that noise may explain is named only if noise may explain all differences.
+    # A difference that noise can explain is named only if noise can explain all differences.
     certain = [row for row in asked if any(one.change in BEYOND_NOISE for one in row.entries)]
     widest = max(certain or asked, key=_width, default=None)
     if widest is None or not _width(widest):
@@ -330,7 +336,7 @@ def _of_many(comparison: Comparison) -> Iterator[str]:
     else:
         by_end = {_certainty_of(entries[name]): name for name in ends}
         certainty = ", ".join(text if len(by_end) == 1 else f"{text} for {name}" for text, name in by_end.items())
-    # If there are many runs, chance affects the lowest and the highest value most.
+    # If there are many runs, the lowest and the highest value are those that chance affects most.
     chance = _describe_chance(Counter(entry.change for entry in widest.entries[1:]))
     yield (
         f"{name_headlines(comparison)[widest.place]} from {format_ratio(low)} × ({least}) to "
@@ -377,8 +383,8 @@ def _describe_spreads(figures: Sequence[CohortValue], names: _Names) -> str:
 
 
 def _name_far(words: str, outliers: Sequence[tuple[Outlier, CohortValue]], names: _Names) -> Iterator[str]:
-    """Yield a sentence for each run that is far from the median, the farthest first. ``words`` contains a placeholder
-    for the name of the run.
+    """Yield a sentence for each run that is far from the median. The run that is farthest from the median is first.
+    ``words`` contains a placeholder for the name of the run.
     """
     furthest = sorted(outliers, key=lambda pair: -abs(pair[0].score))
     for name in list(dict.fromkeys(one.name for one, _ in furthest))[:_MOST_OUTLIERS]:
@@ -424,7 +430,9 @@ def _of_history(comparison: Comparison, history: History) -> Iterator[str]:
 
 
 def _of_last_run(comparison: Comparison) -> Iterator[str]:
-    """Yield the greatest difference of the last run. A single fall is not a trend, so the trends would not show it."""
+    """Yield a sentence about the greatest difference of the last run. A single fall is not a trend, so a trend would
+    not show it.
+    """
     differing = [row for row in comparison.headlines if row.entries[-1].change in BEYOND_NOISE]
     if differing:
         row = min(differing, key=lambda row: (row.quantity in PERCENTILES, -_distance(row.entries[-1])))
@@ -433,7 +441,7 @@ def _of_last_run(comparison: Comparison) -> Iterator[str]:
 
 
 def describe_days(days: float) -> str:
-    """Return a number of days in the unit that suits it: ``12 days``, ``9 h``, ``5 min``."""
+    """Return a number of days in a suitable unit: ``12 days``, ``9 h``, ``5 min``."""
     hours = 24 * days
     if hours < 2:
         return f"{60 * hours:.0f} min"

@@ -1,4 +1,4 @@
-"""Describe the decision of a comparison: its title, a line for each use, and the matrix."""
+"""Build the texts about the decision of a comparison: its title, a line for each use, and the matrix."""
 
 from __future__ import annotations
 
@@ -50,26 +50,27 @@ _SIGNS = {
 }
 # Words that distinguish the lines about the same use.
 _PARTS = {"large_read": ", reading", "large_write": ", writing", "single_write": ", p99.9"}
-# In a short run, all drives reach the speed of their interface. This speed is far above the rate that they can sustain.
+# In a short run, all drives reach the speed of their interface. This speed is far above the rate that the drives can
+# sustain.
 _SHORT_WRITES, _TOO_SHORT = "Random writes", "too short to be sustained"
-# For a ratio of at least this value, a multiple is easier to read than a percentage.
+# From this ratio on, a multiple is easier to read than a percentage.
 _LEAST_TIMES = 1.2
-# A line has room for values that are not ranked if there are at most this many runs. A line always names the runs of
-# the first places. More runs are named until the line has the greatest number of characters.
+# The greatest number of runs for which a line has space for values that are not ranked. A line always names the runs in
+# the first places. Further runs are named as long as the line does not exceed the greatest number of characters.
 _MOST_NAMED = 4
 _FIRST_PLACES, _LONGEST_LINE = 3, 145
 _MOST_IN_GROUP, _MOST_IN_LIST = 3, 2
-# A value that is this many times the second greatest value would reduce all other bars to dots. The bar of this value
-# is therefore cut at a multiple of the second greatest value. With only two runs, no bar is cut.
+# If a value exceeds the second greatest value by this factor, its bar would reduce all other bars to dots. The bar of
+# this value is therefore cut at a multiple of the second greatest value. If there are only two runs, no bar is cut.
 _FLATTENS, _CUT_AT, _FEWEST_FOR_CUT = 10.0, 4.0, 3
-# Greatest width for bars with their intervals, as a multiple of the longest bar.
+# The greatest width of a bar with its interval, as a multiple of the longest bar.
 _MOST_ROOM = 1.5
-# Greatest length of the best runs' names that fits on a line, in characters.
+# The greatest number of characters for the names of the best runs that fits on a line.
 _LONGEST_GROUP = 60
 _LONGEST_IN_TITLE = 24
 _MOST_WINNERS = 3
 _MOST_IN_TITLE = 2
-# Reasons in the form that follows the words "figures are".
+# Reasons in a form that can follow the words "figures are".
 _REASONS = {Unranked.NO_INTERVAL: "without an interval", Unranked.OWN_LOAD: "relative to the reads of each drive alone"}
 _AT_LEAST = "≥ "
 _NOT_DECIDED = "not decided, because no value has an interval"
@@ -80,9 +81,9 @@ _NOTHING, _SAME = "0.0 %", "the same"
 
 
 def find_title(comparison: Comparison, decision: Decision) -> str:
-    """Return a title that states at how many figures each run is best.
+    """Return a title that states for how many figures each run is the best.
 
-    For a cohort, the title states the outliers instead. For a history, the title states the drive.
+    For a cohort, the title names the outliers instead. For a history, the title names the drive.
     """
     if comparison.cohort is not None:
         return _describe_outliers(comparison)
@@ -101,9 +102,10 @@ def find_title(comparison: Comparison, decision: Decision) -> str:
 
 
 def _describe_winners(called: Sequence[str], decision: Decision) -> str:
-    """Name the runs that are best alone, and count all other ranked figures, so that the numbers add up to all figures.
+    """Return a text that names the runs that are the only best run for a figure. All other ranked figures are counted,
+    so that the sum of the numbers is the number of all figures.
 
-    If no run is best alone, name the runs that share the best place most often.
+    If no run is the only best run for any figure, the text names the runs that share the best place most often.
     """
     count, runs = len(decision.figures), range(len(called))
     alone = [decision.count(Standing.BEST, run) for run in runs]
@@ -135,7 +137,7 @@ def _describe_winners(called: Sequence[str], decision: Decision) -> str:
 
 
 def _describe_shared(called: Sequence[str], decision: Decision) -> Iterator[str]:
-    """Yield the number of figures at which no single run is best, because several runs are equal or undecided."""
+    """Yield the number of figures for which no single run is the best, because several runs are equal or undecided."""
     equal: list[tuple[int, ...]] = []
     undecided = 0
     for figure in decision.ranked:
@@ -148,7 +150,8 @@ def _describe_shared(called: Sequence[str], decision: Decision) -> Iterator[str]
     if equal:
         most = max(decision.count(Standing.BEST, run) for run in range(len(called)))
         names = [called[run] for run in sorted(equal[0])]
-        # The title names the equal runs if these runs share more figures than any single run leads.
+        # If several equal runs share the best place for more figures than any single run leads, the title names the
+        # equal runs.
         if len(called) > 2 and len({*map(frozenset, equal)}) == 1 and len(names) <= _MOST_WINNERS and len(equal) > most:
             yield f"{list_words(names)} are equal at {len(equal)}"
         else:
@@ -158,8 +161,8 @@ def _describe_shared(called: Sequence[str], decision: Decision) -> Iterator[str]
 
 
 def _describe_better_unranked(called: Sequence[str], decision: Decision) -> str:
-    """Name the runs that have better values than the ranked runs but are not ranked. A title must not hide these
-    runs.
+    """Return a text that names the runs that are not ranked although they have better values than the ranked runs. A
+    title must not hide these runs.
     """
     better = [run for figure in decision.ranked for run in figure.better_unranked]
     counts = {run: better.count(run) for run in sorted(set(better), key=lambda run: -better.count(run))}
@@ -171,8 +174,8 @@ def _describe_better_unranked(called: Sequence[str], decision: Decision) -> str:
 
 
 def _has_no_interval(figure: DecisionFigure) -> bool:
-    """Return whether no value has an interval. Without an interval, nobody knows whether the values differ by more than
-    noise.
+    """Return whether no value has an interval. Without intervals, it is not known whether the values differ by more
+    than noise.
     """
     return not any(has_interval(figure.cells[run].entry) for run in figure.measured)
 
@@ -211,7 +214,7 @@ def _describe_outliers(comparison: Comparison) -> str:
 
 
 def describe_uses(comparison: Comparison, decision: Decision) -> Iterator[tuple[str, str]]:
-    """Yield a name and a sentence for each use. For two runs, first yield the figures at which each run is better."""
+    """Yield a name and a sentence for each use. For two runs, first yield the figures for which each run is better."""
     names = call_runs(comparison.names)
     called = [names[name] for name in comparison.names]
     if len(called) == 2:
@@ -246,7 +249,7 @@ def _describe_pair(called: Sequence[str], decision: Decision) -> Iterator[tuple[
 
 
 def name_figure_of(figure: DecisionFigure) -> str:
-    """Return the name of a figure in the form for a sentence."""
+    """Return the name of a figure in the form that a sentence needs."""
     if figure.key in FIGURE_NAMES:
         return FIGURE_NAMES[figure.key][1]
     work = figure.workload
@@ -289,9 +292,9 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
         return f"cannot be ranked: {_list_few(values, few=True)}"
     groups = figure.ranking
     if _has_no_interval(figure):
-        # Show each run with its own value, because a range would hide how far the runs of a group are apart.
+        # Each run is shown with its own value, because a range would hide how much the runs of a group differ.
         groups = tuple((run,) for group in groups for run in group)
-    # If there are more runs, the values would need a second line, and the charts would move below the first screen.
+    # With more runs, the values would need a second line. The charts would then no longer fit on the first screen.
     few, has_values = len(called) <= _MOST_NAMED + 1, len(called) <= _MOST_NAMED
     better = figure.better_unranked
     unranked = [
@@ -307,7 +310,7 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
     parts += [f"not ranked: {_list_few(unranked, few=few)}"] if unranked else []
     parts += [f"not measured: {_list_few(missing, few=few)}"] if missing else []
     rest = "; ".join(("", *parts))
-    # Show at least the first three places, and then as many places as fit on the line.
+    # The first three places are always shown. Further places are shown as long as they fit on the line.
     places = [sum(map(len, groups[:number])) for number in range(len(groups) + 1)]
     least = next((number for number, place in enumerate(places) if place >= _FIRST_PLACES), len(groups))
     texts = [_list_places(figure, groups, number, called) for number in range(max(2, least), len(groups) + 1)]
@@ -316,8 +319,11 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
 
 
 def _list_places(figure: DecisionFigure, groups: Sequence[Sequence[int]], number: int, called: Sequence[str]) -> str:
-    """Return the first groups in the order of their values, the number of runs left out, and the last group."""
-    # Naming a single remaining group needs no more room than a text that counts the remaining runs.
+    """If only one group would be omitted, it is named, because its name needs no more space than a text with the number
+    of omitted runs.
+    """
+    # If only one group would be omitted, it is named, because its name needs no more space than a text with the number
+    # of omitted runs.
     number = len(groups) if number >= len(groups) - 1 else number
     text = _describe_first(figure, groups[0], called)
     place, named = len(groups[0]), []
@@ -331,8 +337,8 @@ def _list_places(figure: DecisionFigure, groups: Sequence[Sequence[int]], number
 
 
 def _explain_missing_rank(figure: DecisionFigure, run: int, *, with_value: bool, with_reason: bool) -> str:
-    """Return, in parentheses, the value of a run without a rank and the reason why it has no rank, as far as the caller
-    has space for them. The matrix always shows both.
+    """Return, in parentheses, the value of a run without a rank and the reason why the run has no rank. The text is
+    shortened to the space that the caller has. The matrix always shows both the value and the reason.
     """
     if with_value:
         return f" ({', '.join(_facts_of(figure, run))})"
@@ -346,10 +352,10 @@ def _facts_of(figure: DecisionFigure, run: int) -> Iterator[str]:
 
 
 def _list_few(texts: Sequence[str], *, few: bool) -> str:
-    """List the texts if they fit on one line; otherwise return their number.
+    """Return the texts as a list if they fit on one line. Otherwise return their number.
 
     Args:
-        few: whether the comparison has few runs, so that a line has more room.
+        few: whether the comparison has few runs, so that a line has more space.
     """
     most = _MOST_IN_LIST if few else 1
     return ", ".join(texts) if len(texts) <= most else f"{len(texts)} runs"
@@ -368,7 +374,9 @@ def _describe_first(figure: DecisionFigure, group: Sequence[int], called: Sequen
 
 
 def _name_group(group: Sequence[int], called: Sequence[str], *, is_first: bool = False) -> str:
-    """Name as many runs of a group as fit on one line. All runs of the first group are named if their names fit."""
+    """Return the names of the runs of a group, limited to the number of names that fit on one line. All runs of the
+    first group are named if their names fit.
+    """
     most = _MOST_IN_GROUP if len(called) <= _MOST_NAMED + 1 else _MOST_IN_LIST
     names = list_words([called[run] for run in group])
     return names if len(group) <= most or (is_first and len(names) <= _LONGEST_GROUP) else f"{len(group)} runs"
@@ -420,10 +428,10 @@ def describe_distance(cell: DecisionCell) -> str:
 
 
 def build_decision_view(comparison: Comparison, decision: Decision) -> DecisionView:
-    """Return the content at the beginning of a comparison page: one line for each use (such as random reads), and the
-    matrix of drives and figures.
+    """Return the content at the beginning of a comparison page. It consists of one line for each use (such as random
+    reads), and the matrix of drives and figures.
 
-    For a cohort or a history, the findings replace the lines.
+    For a cohort or a history, sentences about the findings replace the lines.
     """
     alike = comparison.cohort is not None or comparison.history is not None
     found = [("", sentence) for sentence in find_conclusions(comparison)] if alike else []
@@ -449,7 +457,7 @@ def build_decision_view(comparison: Comparison, decision: Decision) -> DecisionV
 
 
 def build_legend(rows: Sequence[MatrixRow], measures: Iterable[Measure]) -> tuple[tuple[str, str], ...]:
-    """Return the meaning of each sign that occurs, as pairs of sign and words."""
+    """Return the meaning of each sign that occurs. Each pair consists of the sign and the words."""
     cells = [cell for row in rows for cell in row.cells]
     signs = {cell.sign for cell in cells}
     return (
@@ -468,7 +476,7 @@ def describe_drive(device: Mapping[str, object]) -> str:
 
 
 def name_size(capacity_bytes: float) -> str:
-    """Return the nominal size of a drive, such as ``960 GB``, because a row has no room for a longer text."""
+    """Return the nominal size of a drive, such as ``960 GB``, because a longer text does not fit into a row."""
     number, unit = format_capacity(capacity_bytes).split(" ")
     return f"{float(number):.3g} {unit}" if float(number) < 1000 else f"{number} {unit}"
 
@@ -510,7 +518,7 @@ def _build_cells(
     cell links to the test.
 
     Args:
-        numbers: the ids of the rows on the page.
+        numbers: the IDs of the rows on the page.
         tests: the tests that the page contains.
     """
     place = (figure.test, figure.section, figure.workload, figure.part, figure.measure.key)
@@ -520,10 +528,10 @@ def _build_cells(
 
 
 def find_scale(cells: Sequence[DecisionCell]) -> float:
-    """Return the value at the end of a column's bars: the greatest value, or the greatest end of an interval.
+    """Return the value at which the bars of a column end. It is the greatest value, or the greatest end of an interval.
 
-    A value may be so great that the bars of all other values would use less than a tenth of the width. The scale then
-    ends at 4 times the second greatest value, and the longest bar is cut.
+    If one value is very great, the bars of all other values would use less than a tenth of the width. In this case, the
+    scale ends at 4 times the second greatest value, and the longest bar is cut.
     """
     values = sorted((cell.entry.value for cell in cells if cell.entry.value is not None), reverse=True)
     whole = max((0.0, *values))
@@ -532,7 +540,7 @@ def find_scale(cells: Sequence[DecisionCell]) -> float:
     shown = [
         known for cell in cells if (cell.entry.value or 0.0) <= whole and (known := _find_interval(cell)) is not None
     ]
-    # An interval from few rounds may be many times longer than all bars.
+    # An interval that is based on few rounds may be many times longer than all bars.
     highs = (min(known.high, _MOST_ROOM * whole) for known in shown if known.high is not None)
     return max((whole, *highs)) or 1.0
 
@@ -545,7 +553,7 @@ def build_cell(cell: DecisionCell, measure: Measure, whole: float, *, target: st
     """Return a cell of a matrix.
 
     Args:
-        whole: the value at which the longest bar of the cell's column ends.
+        whole: the value at which the longest bar of the column ends.
         target: the address of the cell's link; empty for a cell without a link.
     """
     value = cell.entry.value
@@ -577,7 +585,7 @@ def _describe_cell(cell: DecisionCell) -> str:
 
 def _describe_interval(cell: DecisionCell, known: Uncertainty | None, value: float) -> str:
     if known is None or not known.known:
-        # The reason for the missing rank may already state that the interval is missing.
+        # The reason why a run has no rank may already state that the interval is missing.
         return "" if cell.unranked is Unranked.NO_INTERVAL else str(Unranked.NO_INTERVAL)
     half = known.expanded
     if not half or value <= 0:

@@ -1,7 +1,8 @@
-"""Build the page of a ranking: the drives of many runs in the order of one figure, and the drives that are not ranked.
+"""Build the page of a ranking. The page shows the drives of many runs in the order of one figure, and the drives that
+are not ranked.
 
-The page gives the reason for each drive that is not ranked. Figures, words and signs are the same as at the beginning
-of a comparison.
+The page contains the reason for each drive that is not ranked. Figures, words and signs are the same as at the
+beginning of a comparison.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def build_ranking_page(ranking: Ranking) -> ReportView:
 
 
 def judge_ranking(ranking: Ranking) -> Verdict:
-    """Return the number of ranked runs, and for each reason the number of runs that are not ranked."""
+    """Return the number of ranked runs. For each reason, also return the number of runs that are not ranked for this
+    reason.
+    """
     simulated = ranking.is_simulated
     state = VerdictState.COMPARABLE if len(ranking.ranked) > 1 else VerdictState.NOT_COMPARABLE
     judged: Judgement[object] = Judgement(state=state, reasons=(), simulated=simulated)  # type: ignore[type-var]
@@ -66,7 +69,9 @@ def judge_ranking(ranking: Ranking) -> Verdict:
 
 
 def find_ranking_title(ranking: Ranking, names: Mapping[str, str]) -> str:
-    """Return a sentence that names the best drive, or several drives that are equally good."""
+    """Return a sentence that names the best drive. If several drives are equally good, the sentence names all of
+    them.
+    """
     at = FIGURE_NAMES[ranking.key][1]
     if len(ranking.ranked) < 2:
         return f"No drives can be ranked by {at}" if not ranking.ranked else f"Only one drive can be ranked by {at}"
@@ -143,7 +148,9 @@ def _describe_differing(each: Differing) -> str:
 
 
 def _drop_shared_end(own: list[str], ranked: list[str]) -> tuple[str, str]:
-    """Return two values without the equal parts at their ends, because these parts would only lengthen the reason."""
+    """Return two values without the equal parts at their beginnings and ends, because these parts would only lengthen
+    the reason.
+    """
     while len(own) == len(ranked) > 1 and own[-1] == ranked[-1]:
         own, ranked = own[:-1], ranked[:-1]
     return ", ".join(own), ", ".join(ranked)
@@ -161,7 +168,7 @@ def _describe_conditions(ranking: Ranking) -> Iterator[tuple[str, str]]:
     yield "Equal conditions", ", ".join(listed)
 
 
-# Conditions that a line names. A table contains all conditions.
+# The greatest number of conditions that a line names. A table contains all conditions.
 _MAIN = ("test", "load", "part", "active range", "purge", "preconditioning", "write cache", "kind of target")
 
 

@@ -1,5 +1,5 @@
-"""Build the tables of a comparison: headline figures in the form for the arrangement of the runs, the values of each
-section, and matrices of ratios.
+"""Build the tables of a comparison. The tables contain the headline figures in a form that suits the arrangement of the
+runs, the values of each section, and matrices of ratios.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from tkperf.page.page import TableView
 from tkperf.page.words.uncertainty import INTERVAL, describe_interval, describe_value, explain_marks, mark, two_digits
 
 MOST_ACROSS = 6
-"""Greatest number of runs for which each run has its own column. With more runs, a row shows the lowest, the highest
-and the middle value.
+"""The greatest number of runs for which each run has its own column. If there are more runs, a row shows the lowest,
+the highest and the middle value.
 """
 _PLACE = ("Load", "Measure")
 _ALIKE = "alike"
@@ -56,8 +56,8 @@ _Line = tuple[Sequence[str], Sequence[_Cell]]
 def _build(
     title: str, columns: Sequence[str], lines: Sequence[_Line], notes: Sequence[str] = (), **more: Any
 ) -> TableView:
-    """Return a table with a row for each line, which consists of labels and cells. ``columns`` names the columns of
-    both. The notes explain the marks that occur.
+    """Return a table with a row for each line. A line consists of labels and cells, and ``columns`` names the columns
+    of both. The notes explain the marks that occur.
     """
     marked = {cell.change for _, cells in lines for cell in cells if cell.text.endswith(("?", ")"))}
     marks = (text for change, text in RATIO_MARKS.items() if change in marked)
@@ -73,7 +73,9 @@ def _build(
 
 
 def _keep_together(cell: _Cell) -> str:
-    """Return the text of a cell without possible line breaks. A list of names keeps its line breaks."""
+    """Return the text of a cell without possible line breaks. Only a list of names may be divided into several
+    lines.
+    """
     return cell.text if ", " in cell.text else cell.text.replace(" ", _NO_BREAK)
 
 
@@ -99,7 +101,7 @@ def _title_row(row: ComparedRow) -> str:
 
 
 def number_rows(comparison: Comparison) -> dict[tuple[object, ...], str]:
-    """Return the id of the table cell with the values of each row, with the place of the row as the key."""
+    """Return the ID of the table cell that contains the values of each row. The place of the row is the key."""
     return {row.place: f"row{number}" for number, row in enumerate(comparison.rows)}
 
 
@@ -157,8 +159,8 @@ def _build_values(
 
 
 def _value_cell(comparison: Comparison, measure: Measure, entry: Entry, ratio: float | None) -> _Cell:
-    """Return the cell of a value, such as ``20.5 ×1.952``: the value with its marks and its ratio. The reference has no
-    ratio.
+    """Return the cell of a value, such as ``20.5 ×1.952``. The cell contains the value with its marks, and its ratio.
+    The value of the reference has no ratio.
     """
     of_cohort = comparison.arrangement is Arrangement.COHORT
     text, change = _describe_alone(measure, entry), None if of_cohort else entry.change
@@ -170,14 +172,14 @@ def _value_cell(comparison: Comparison, measure: Measure, entry: Entry, ratio: f
 
 
 def _describe_alone(measure: Measure, entry: Entry) -> str:
-    """Return the value with its marks. If a value was searched for but not found, return a text with this
-    information.
+    """Return the value with its marks. If tkperf searched for a value and did not find it, return a text that states
+    this.
     """
     return entry.not_found or format_number(entry.value, measure.digits) + mark(entry)
 
 
 def describe_exactly(measure: Measure, entry: Entry, *, to_first: bool = True) -> str:
-    """Return the full value with its uncertainty.
+    """Return the value with all its digits and its uncertainty.
 
     Args:
         to_first: whether to add the ratio to the first run, with the interval of the ratio.
@@ -201,10 +203,10 @@ def _summary_columns(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _summary_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
-    """Return the value of the reference, the lowest and the highest ratio with the names of their runs, and a last
+    """Return the value of the reference, the lowest and the highest ratio with the names of their runs, and one more
     ratio.
 
-    The last ratio is the ratio of the last run or the median ratio.
+    This last ratio is the ratio of the last run or, for a cohort, the median ratio.
     """
     known = list_ratios(comparison, row)
     values = [entry.value for entry in row.entries if entry.value is not None]
@@ -217,7 +219,7 @@ def _summary_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
         if comparison.arrangement is Arrangement.RUNS:
             last = median(ratio for ratio, _ in known)
         texts.append(NOT_MEASURED if last is None else f"×{format_ratio(last)}")
-    # A cohort has no last run, and its ratios have the median 1.
+    # A cohort has no last run, so the last ratio is the median, which is always 1.
     texts += [NOT_MEASURED] * 3
     return [_Cell(text=text) for text in texts[: len(_summary_columns(comparison))]]
 
@@ -225,7 +227,8 @@ def _summary_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
 def build_runs_table(comparison: Comparison) -> TableView | None:
     """Return a table with a row for each run and a column for each headline figure.
 
-    Return None if there are few runs that share neither drive nor model, or if there are no headline figures.
+    Return None if there are no headline figures. Also return None if there are few runs and they form neither a cohort
+    nor a history.
     """
     alike = comparison.arrangement is not Arrangement.RUNS
     if not comparison.headlines or not (alike or len(comparison.names) > MOST_ACROSS):

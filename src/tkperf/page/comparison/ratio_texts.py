@@ -1,4 +1,6 @@
-"""Describe parts of a comparison: ratios with their certainty, loads of headline figures, names of runs."""
+"""Build texts about parts of a comparison: ratios with their certainty, loads of headline figures, and names of
+runs.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from tkperf.page.naming import name_figure
 from tkperf.page.words.uncertainty import INTERVAL, describe_share, is_below_digits, is_lopsided
 
 _Figure = TypeVar("_Figure", CohortValue, HistoryValue)
-# Two differences count as about equal if their logarithms differ by no more than this value, which is a factor of 1.25.
+# Two differences count as about equal if the difference between their logarithms does not exceed this value. The value
+# corresponds to a factor of 1.25.
 _ABOUT_EQUAL = log(1.25)
 RATIO_MARKS = {
     Change.WITHIN_NOISE: f"(×1.02): within noise: the {INTERVAL} of the ratio contains 1, and no value "
@@ -37,7 +40,7 @@ RATIO_MARKS = {
 
 
 def name_reference(comparison: Comparison) -> str:
-    """Name the run to which the ratios refer."""
+    """Return a text that names the run to which the ratios refer."""
     of_cohort = comparison.arrangement is Arrangement.COHORT
     return "the median" if of_cohort else comparison.names[0]
 
@@ -50,14 +53,14 @@ def sort_rows(rows: Iterable[ComparedRow]) -> list[ComparedRow]:
 
 
 def list_ratios(comparison: Comparison, row: ComparedRow) -> list[tuple[float, str]]:
-    """Return the known ratios of a row, each ratio with the name of its run."""
+    """Return the known ratios of a row, each with the name of its run."""
     ratios = zip(comparison.ratios(row), comparison.names, strict=True)
     return [(ratio, name) for ratio, name in ratios if ratio is not None]
 
 
 def sort_headlines(comparison: Comparison) -> list[ComparedRow]:
-    """Return the headline figures in the order of ``sort_rows``. For a cohort, the outliers decide the order. For a
-    history, the trends decide the order.
+    """Return the headline figures in the order of ``sort_rows``. For a cohort, the outliers determine the order. For a
+    history, the trends determine the order.
     """
     headlines: Sequence[ComparedRow] = comparison.headlines
     if comparison.arrangement is Arrangement.RUNS:
@@ -89,14 +92,14 @@ def describe_loads(comparison: Comparison) -> dict[tuple[object, ...], str]:
     """Return the load of each headline figure, with the place of the figure's row as the key: ``4 KiB random write,
     settled``.
 
-    If several figures would have the same load and measure, the text also contains the section or the test.
+    If several figures have the same load and the same measure, the text also contains the section or the test.
     """
     titles = {test.name: test.title for test in comparison.results[0].tests}
     candidates = find_candidates(comparison.results, comparison.rows)
     loads = [
         _describe_load(row, [other for other in candidates if other.test == row.test]) for row in comparison.headlines
     ]
-    # A recovery test runs the same load in many sections: one section for each wait.
+    # A recovery test runs the same load in many sections, one section for each waiting time.
     of_tests = Counter((row.test, load, row.quantity) for load, row in zip(loads, comparison.headlines, strict=True))
     loads = [
         f"{row.section}, {load}" if of_tests[row.test, load, row.quantity] > 1 else load
@@ -140,10 +143,10 @@ def _describe_load(row: ComparedRow, of_test: Sequence[ComparedRow]) -> str:
 
 
 def name_phase(part: str) -> str:
-    """Return the name of a phase for readers.
+    """Return the name of a phase in the form that readers see.
 
-    No rule of a specification judged the level of the phase, so the name says that the rate settled, not that it is
-    steady.
+    No rule of a specification judged the level of the phase. The name therefore states that the rate settled, and not
+    that it is steady.
     """
     return "settled" if part == STEADY_PART else part
 
@@ -158,8 +161,8 @@ def describe_ratio(entry: Entry) -> str:
 
 
 def describe_ratio_uncertainty(entry: Entry) -> str:
-    """Return the text after a ratio: `` ± 0.9 %``, or `` (0.512 to 0.984)`` for a lopsided interval. The text is empty
-    if the interval is not known.
+    """Return the text that follows a ratio: `` ± 0.9 %``, or `` (0.512 to 0.984)`` for an asymmetric interval. The text
+    is empty if the interval is not known.
     """
     known = entry.ratio_uncertainty
     if not entry.ratio or known is None or known.expanded is None:
@@ -173,8 +176,8 @@ def describe_ratio_uncertainty(entry: Entry) -> str:
 def describe_ratio_interval(entry: Entry) -> str:
     """Return the interval of a ratio: ``8.52 to 8.88``, or ``above 8.52`` if the interval has no upper end.
 
-    If the width of the interval is only a lower limit, the text ends with "or wider". Without an interval, the text is
-    empty.
+    If the width of the interval is only a lower limit, the text ends with "or wider". The text is empty if there is no
+    interval.
     """
     known = entry.ratio_uncertainty
     if entry.ratio is None or known is None or known.low is None:
@@ -185,22 +188,22 @@ def describe_ratio_interval(entry: Entry) -> str:
 
 
 def mark_certainty(entry: Entry, text: str) -> str:
-    """Add a mark to a text about a ratio. The mark shows how certain the difference is."""
+    """Return the text about a ratio with a mark. The mark shows how certain the difference is."""
     if entry.change is Change.WITHIN_NOISE:
         return f"({text})"
     return f"{text}?" if entry.change is Change.INCONCLUSIVE else text
 
 
 def describe_doubt(entry: Entry) -> str:
-    """Return the reason why a change is inconclusive: ``cannot be decided`` for a wide interval, otherwise ``noise not
-    known``.
+    """Return the reason why a change is inconclusive. The reason is ``cannot be decided`` for a wide interval, and
+    otherwise ``noise not known``.
     """
     return "cannot be decided" if is_too_wide(entry.ratio_uncertainty) else "noise not known"
 
 
 def format_ratio(ratio: float) -> str:
-    """Return a ratio with three digits after the point from 0.1 to 2, and with fewer digits above 2: ``1.034``,
-    ``8.70``, ``120``.
+    """Return a ratio as text: ``1.034``, ``8.70``, ``120``. A ratio from 0.1 to 2 has three digits after the decimal
+    point. A ratio above 2 has fewer digits.
     """
     if ratio < 0.1:
         return f"{ratio:.2g}" if ratio > 0 else "0"

@@ -1,5 +1,5 @@
-"""Draw the curves of several runs in one chart. For many runs, draw the median, a band with the middle half of the
-runs, and the outliers with their names.
+"""Draw the curves of several runs in one chart. For many runs, the chart contains the median, a band with the middle
+half of the runs, and the outliers with their names.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.verdict_tables import merge_sections
 
 MOST_COLOURED = len(PALETTE)
-"""Greatest number of runs for which each run has its own colour."""
+"""The greatest number of runs for which each run has its own colour."""
 LONGEST_NAME = 18
-"""Greatest length of a run's short name in the matrix, in sentences and next to its curves, in characters."""
-# This number of points is enough to show the shape of a curve. With all slices of a day, the page of a dozen runs would
-# be too large.
+"""The greatest length, in characters, of the short name of a run in the matrix, in sentences and beside its curves."""
+# This number of points is enough to show the shape of a curve. If all slices of a day were drawn, the page of a dozen
+# runs would be too large.
 _MOST_POINTS = 300
 _BINS_A_DECADE = 20
-# A reader cannot choose among more curves with a switch. The tables contain all curves.
+# The greatest number of curves among which a reader can choose with a switch. The tables contain all curves.
 _MOST_VIEWS = 12
-# Readers want to see a rate over the block size in both of these measures, and also over the mix.
+# Readers want to see a rate in both of these quantities, over the block size and also over the mix.
 _RATES = (IOPS.key, THROUGHPUT.key)
 _OVER_CELLS = (FigureKind.OVER_AXIS, FigureKind.AGAINST, FigureKind.OVER_DEMAND, FigureKind.FRONTIER)
 _OF_STREAMS = (FigureKind.OVER_TIME, FigureKind.OVER_WRITTEN, FigureKind.OVER_FILLS)
@@ -63,13 +63,13 @@ _Curves = dict[str, Curve]
 
 
 def call_runs(names: Sequence[str]) -> dict[str, str]:
-    """Return the short name that each run has in the matrix, in sentences and next to its curves."""
+    """Return the short name of each run, which is used in the matrix, in sentences and beside the curves of the run."""
     return shorten_names(names, LONGEST_NAME)
 
 
 def colour_runs(names: Sequence[str]) -> dict[str, str]:
     """Return the colour of each run, which is the same on the whole page. If there are more runs than colours, all runs
-    have the neutral colour.
+    have a neutral colour.
     """
     if len(names) > MOST_COLOURED:
         return dict.fromkeys(names, NEUTRAL)
@@ -77,8 +77,8 @@ def colour_runs(names: Sequence[str]) -> dict[str, str]:
 
 
 def find_sections(comparison: Comparison, test: str) -> dict[str, Sections]:
-    """Return the sections of a test that at least two runs measured. The outer key is the section, the inner key the
-    run.
+    """Return the sections of a test that two or more runs measured. The outer key is the section, and the inner key is
+    the run.
     """
     found: dict[str, dict[str, SectionResult]] = {}
     for name, result in zip(comparison.names, comparison.results, strict=True):
@@ -89,7 +89,9 @@ def find_sections(comparison: Comparison, test: str) -> dict[str, Sections]:
 
 
 def build_run_curves(comparison: Comparison, test: str) -> tuple[ChartView, ...]:
-    """Return the charts of a test with a curve for each run. The plans of the test's sections request these charts."""
+    """Return the charts of a test with a curve for each run. The charts are those that the plans of the sections
+    request.
+    """
     charts: list[ChartView] = []
     for number, sections in enumerate(find_sections(comparison, test).values()):
         figures = next(iter(sections.values())).plan.figures
@@ -105,7 +107,7 @@ def build_run_curves(comparison: Comparison, test: str) -> tuple[ChartView, ...]
 
 
 def _merge_tests(comparison: Comparison, test: str) -> dict[str, SectionResult]:
-    """Combine the sections of a test into one section, for each run that completed the test."""
+    """Return one section for each run that completed the test. This section combines all sections of the test."""
     merged = {}
     for name, result in zip(comparison.names, comparison.results, strict=True):
         for one in result.tests:
@@ -116,8 +118,8 @@ def _merge_tests(comparison: Comparison, test: str) -> dict[str, SectionResult]:
 
 
 def build_lead_charts(comparison: Comparison) -> tuple[ChartView, ...]:
-    """Return the two charts at the beginning of a comparison: random writes against the amount written in drive fills,
-    and random reads against the block size.
+    """Return the two charts at the beginning of a comparison. The first chart shows random writes over the amount
+    written, in drive fills. The second chart shows random reads over the block size.
 
     If fewer than two runs have the curve of a chart, another chart replaces this chart.
     """
@@ -172,8 +174,8 @@ def _find_sizes(read_percent: int, comparison: Comparison, test: str) -> Iterato
 
 
 def _choose_figures(figures: Sequence[Figure]) -> Iterator[Figure]:
-    """Yield each figure that is a curve, without repetitions. The axis is logarithmic, so that it can show drives of
-    any speed.
+    """Yield each figure that is a curve, without repetitions. The axis is logarithmic, so that it can show both slow
+    and fast drives.
     """
     logarithmic = {(figure.kind, figure.quantities) for figure in figures if figure.log}
     for figure in figures:
@@ -185,15 +187,15 @@ def _choose_figures(figures: Sequence[Figure]) -> Iterator[Figure]:
 
 
 def _in_both_measures(figure: Figure) -> Iterator[Figure]:
-    """Yield the figure. A figure that shows a rate over the block size is yielded in IOPS and in MB/s, over the block
-    size and over the mix.
+    """Yield the figure. If a figure shows a rate over the block size, the function yields it in IOPS and in MB/s, over
+    the block size and over the mix.
     """
     if figure.kind is not FigureKind.OVER_AXIS or figure.axis or len(figure.quantities) != 1:
         yield figure
         return
     (key,) = figure.quantities
     for axis, words in (("block_size", "over block size"), ("read_percent", "over mix")):
-        # The test's own measure is the first view.
+        # The first view shows the quantity that the test itself uses.
         for quantity in find_quantities((key, *(rate for rate in _RATES if key in _RATES and rate != key))):
             yield replace(
                 figure, quantities=(quantity.key,), axis=axis, log=True, title="", view=(quantity.short, words)
@@ -209,7 +211,7 @@ def _overlay(comparison: Comparison, sections: Sections, figure: Figure) -> Iter
 
 
 def _overlay_cells(comparison: Comparison, sections: Sections, figure: Figure) -> Iterator[ChartView]:
-    """Yield a view for each curve in the report of a run. The view shows this curve for every run."""
+    """Yield a view for each curve in the report of any run. The view shows this curve for every run."""
     of_runs: dict[str, list[ChartView]] = {}
     for run, section in sections.items():
         views = BUILD[figure.kind](ShownSection(section=section, key=""), figure)
@@ -226,7 +228,7 @@ def _overlay_charts(comparison: Comparison, key: str, charts: Mapping[str, Any])
             if curve.mark is Mark.LINE and curve.colour != NEUTRAL:
                 by_name.setdefault(curve.name, {})[run] = curve
     first = next(iter(charts.values()))
-    # The run with the most curves decides the order, because another run may lack the first curves.
+    # The run with the most curves determines the order, because another run may lack the first curves.
     longest = max(charts.values(), key=lambda chart: len(chart.curves))
     names = dict.fromkeys((*(curve.name for curve in longest.curves), *by_name))
     shared = {name: curves for name in names if len(curves := by_name.get(name, {})) > 1}
@@ -241,8 +243,8 @@ def _overlay_charts(comparison: Comparison, key: str, charts: Mapping[str, Any])
 
 
 def _join_places(of_runs: Sequence[Sequence[Place]]) -> tuple[Place, ...]:
-    """Return all places in order. Numbers are in ascending order. Other places are in the order of the run with the
-    most places.
+    """Return all places in order. Numbers are in ascending order. All other places are in the order of the run that has
+    the most places.
     """
     longest = max(of_runs, key=len)
     places = dict.fromkeys(place for places in (longest, *of_runs) for place in places)
@@ -253,8 +255,8 @@ def _join_places(of_runs: Sequence[Sequence[Place]]) -> tuple[Place, ...]:
 
 
 def draw_runs(comparison: Comparison, chart: Chart, curves: Mapping[str, Curve]) -> Chart:
-    """Return the chart with a curve for each run. Each curve has the colour of the run, and the short name of the run
-    at its end.
+    """Return the chart with a curve for each run. Each curve has the colour of its run, and ends with the short name of
+    the run.
 
     If there are more runs than colours, the chart shows the median, a band and the outliers.
     """
@@ -274,14 +276,14 @@ def draw_runs(comparison: Comparison, chart: Chart, curves: Mapping[str, Curve])
 
 
 def _thin(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Return enough points to show the shape of the curve. The points have no links."""
+    """Return a curve with enough points to show its shape. The points have no links."""
     known = [point for point in points if point.y is not None]
     places = places_of_extremes([point.y or 0.0 for point in known], _MOST_POINTS)
     return tuple(Point(known[place].x, known[place].y, flag=known[place].flag) for place in places)
 
 
 def _show(comparison: Comparison, key: str, chart: Chart, curves: Iterable[str], choice: str) -> ChartView:
-    """Return the view of a chart. Its caption names the runs that lack the curve."""
+    """Return one view of a chart. Its caption names the runs that lack the curve."""
     present = set(curves)
     missing = [name for name in comparison.names if name not in present]
     text = f"{chart.title}: a curve for each run."
@@ -296,8 +298,8 @@ def _show(comparison: Comparison, key: str, chart: Chart, curves: Iterable[str],
 
 
 def _overlay_streams(comparison: Comparison, sections: Sections, figure: Figure) -> Iterator[ChartView]:
-    """Yield a view for each quantity of the slices, over time or over the amount written. All runs use the same
-    unit.
+    """Yield a view for each quantity of the slices, over time or over the amount written. The same unit is used for all
+    runs.
     """
     streams = {run: section for run, section in sections.items() if len(section.slices) > 1}
     axes = _find_axes(comparison, streams, figure.kind)
@@ -327,7 +329,7 @@ def _overlay_streams(comparison: Comparison, sections: Sections, figure: Figure)
 
 
 def _find_loads(section: SectionResult) -> dict[PartKey, Workload]:
-    """Return the load of a section with slices, or the streams of a combination with their flushes."""
+    """Return the load of a section with slices. For a combination, return its streams and their flushes."""
     workloads = [cell.workload for cell in section.slices[0].cells]
     is_alone = len(workloads) == 1
     return {work.part_key: work for work in workloads if is_alone or not work.is_combination}
@@ -341,7 +343,7 @@ _WORDS = {
 
 
 def _find_axes(comparison: Comparison, streams: Sections, kind: FigureKind) -> dict[str, StreamAxis]:
-    """Return the axis of each run. If the axis shows the amount written, runs without a known amount are left out."""
+    """Return the axis of each run. If the axis shows the amount written, runs whose amount is not known are omitted."""
     if kind is FigureKind.OVER_TIME:
         time = over_time(max((section.slices[-1].end_s for section in streams.values()), default=0.0))
         return dict.fromkeys(streams, time)
@@ -360,10 +362,10 @@ def _find_axes(comparison: Comparison, streams: Sections, kind: FigureKind) -> d
 
 
 def _draw_distributions(comparison: Comparison, sections: Sections) -> Iterator[ChartView]:
-    """Yield charts of the response times of streams: the share of I/Os that needed a longer time, and the share in each
-    bin.
+    """Yield charts of the response times of streams. One chart shows the share of I/Os that needed a longer time, and
+    another chart shows the share of I/Os in each bin.
     """
-    # A joint distribution of the response times of different loads would describe none of these loads.
+    # If different loads had a common distribution of response times, it would describe none of these loads.
     streams = {
         run: section
         for run, section in sections.items()
@@ -403,12 +405,13 @@ def _share_of_bins(section: SectionResult) -> Iterator[Point]:
 
 _GRID_POINTS = 120
 _MOST_OUTLIERS = 6
-# The median should cover the same runs at all places, because the median would jump at the place where a run begins or
-# ends. If this rule leaves fewer than half of the places, the median is drawn where most of the runs have a value.
+# If possible, the median covers the same runs at all places, because it would jump at a place where a run begins or
+# ends. If fewer than half of the places satisfy this rule, the median is drawn at the places where most of the runs
+# have a value.
 _LEAST_SHARES = (1.0, 0.9, 0.5)
 _LEAST_PLACES = 0.5
-# Factor of the fences in Tukey's box plot. An outlier's distance from the band is more than this many times the height
-# of the band.
+# The factor of the fences in Tukey's box plot. The distance between an outlier and the band exceeds this multiple of
+# the height of the band.
 _FENCE = 1.5
 
 Courses = Mapping[str, Sequence[Point]]
@@ -421,8 +424,8 @@ def draw_band(courses: Courses, numbers: Mapping[str, int], scale: Scale) -> tup
     Args:
         courses: the points of each run, with the name of the run as the key.
         numbers: the number of each run among all runs, which determines the colour of an outlier.
-        scale: scale of the axis of places. Curves over time or amounts have different places, so their values are
-            interpolated at common places.
+        scale: scale of the x axis. Curves over time or over amounts have values at different places, so their values
+            are interpolated at common places.
     """
     columns = _read_at_places(courses) if scale is Scale.ORDINAL else _read_at_grid(courses, scale)
     places = list(dict.fromkeys(place for column in columns.values() for place in column))
@@ -485,8 +488,8 @@ def _read_at_grid(courses: Courses, scale: Scale) -> _Columns:
 def _find_outliers(columns: _Columns, medians: Mapping[Place, float]) -> Iterator[str]:
     """Yield the curves whose mean logarithmic distance from the median is an outlier, the farthest first.
 
-    An outlier must also be far from the middle half. If the drives form two groups, the smaller group therefore does
-    not count as outliers.
+    An outlier must also be far from the middle half of the curves. Therefore, if the drives form two groups, the
+    smaller group does not count as outliers.
     """
     distances = {}
     for name, column in columns.items():

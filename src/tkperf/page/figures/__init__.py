@@ -1,1 +1,3 @@
-"""Build the figures of every kind as tables or charts of a page. No code in this package depends on a single test."""
+"""Build the figures of every kind as tables or charts of a page. The code in this package does not depend on any
+particular test.
+"""

@@ -1,4 +1,6 @@
-"""Build tables and charts of cells: the values over a window, and the areas of a hard disk."""
+"""Build tables and charts of cells. They show the values over a window, and the values over the areas of a hard
+disk.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def show_over_axis(shown: ShownSection, figure: Figure, *, bars: bool = False) -
 def _point(
     cell: CellResult, x: Place, quantity: Quantity, *facts: str, links: Mapping[Workload, str] = NO_LINKS
 ) -> tuple[Workload, Point]:
-    """Return the point of a cell together with its workload. The interval of the value follows the other ``facts``."""
+    """Return the point of a cell together with its workload. The interval of the value is added at the end of
+    ``facts``.
+    """
     link, sure = links.get(cell.workload, ""), describe_sure(cell, quantity)
     of_cell = Point(x, cell.value(quantity), link=link, flag=flag(cell), facts=(*facts, sure))
     return cell.workload, of_cell
@@ -105,7 +109,7 @@ def _over_offered(shown: ShownSection, figure: Figure) -> Views:
         for quantity in find_quantities(figure.quantities)
         if any(cell.value(quantity) is not None for cell in section.cells)
     ]
-    # If the colours distinguish several loads, each quantity needs its own chart.
+    # If the colours distinguish several loads, each quantity is drawn in a separate chart.
     together = [displayed] if displayed and not naming.axes else [[quantity] for quantity in displayed]
     for quantities in together:
         title = figure.title or f"{capitalise(quantities[0].label)} versus offered IOPS"
@@ -126,8 +130,8 @@ def _draw_over_offered(
     naming: Naming,
     marks: Sequence[Characteristic],
 ) -> Chart:
-    """Return a chart of quantities with the same unit over the offered rate. If the chart contains IOPS, it also shows
-    the ideal line.
+    """Return a chart that shows quantities with the same unit over the offered rate. If the chart shows IOPS, it also
+    contains the ideal line.
     """
     cells = shown.section.cells
     curves: list[Curve] = []
@@ -153,7 +157,7 @@ def _draw_over_offered(
         y=Axis(title=quantities[0].title, scale=_scale(figure)),
         curves=tuple(curves),
         rules=tuple(
-            # The names are on separate lines, because the rates may be close together.
+            # The names are on separate lines, because the rates may be too close together for a single line.
             Rule(kind=RuleKind.RATE, x=mark.value, name=_name_mark(mark), row=row)
             for row, mark in enumerate(marks)
         ),
@@ -182,11 +186,12 @@ def show_bars_3d(shown: ShownSection, figure: Figure) -> Views:
 
 
 def _build_bars(section: SectionResult, quantity: Quantity, title: str) -> Bars3D | None:
-    """Return the means over the window as bars. The columns of the table extend to the right, and the rows to the back.
+    """Return the means over the window as bars. The columns of the table extend to the right, and the rows extend to
+    the back.
 
-    The rows are in their own order. The end with the lower bars is in front, so that high bars do not hide low bars.
-    Return None unless all these conditions are met: the workloads differ in exactly two fields, at least one cell has a
-    value, and the bars are few enough to be distinguished.
+    The rows keep their order. The end with the lower bars is in front, so that high bars do not hide low bars. Return
+    None unless all these conditions are met: the workloads differ in exactly two fields, at least one cell has a value,
+    and the bars are few enough to be distinguished.
     """
     layout = arrange(cell.workload for cell in section.cells)
     if min(len(layout.rows), len(layout.columns)) < 2 or len(layout.row_axes) > 1:
@@ -227,13 +232,15 @@ def _build_bars(section: SectionResult, quantity: Quantity, title: str) -> Bars3
 def _name_edge(axis: WorkloadAxis, workload: Workload) -> str:
     """Return the name of a place along an edge.
 
-    The stroke ("/") shows that the name is a mix. The title of the edge shows that a name is a block size.
+    The slash ("/") shows that the name is a mix. The title of the edge shows that a name is a block size.
     """
     return axis.text(workload) if axis in (MIX, BLOCKS) else axis.words(workload)
 
 
 def show_against(shown: ShownSection, figure: Figure) -> Views:
-    """Yield charts of one quantity over another quantity. If the section has only a single cell, yield nothing."""
+    """Yield charts that show one quantity over another quantity. If the section has only a single cell, yield
+    nothing.
+    """
     cells = shown.section.cells
     quantities = find_quantities(figure.quantities)
     if len(cells) < 2 or len(quantities) != 2:
@@ -261,15 +268,15 @@ def show_against(shown: ShownSection, figure: Figure) -> Views:
     )
 
 
-# If there are more points than this number, the texts would cover the curves and each other.
+# If there are more points than this number, the texts would cover the curves and other texts.
 _MOST_TEXTS = 16
 
 
 def _with_depths(curves: tuple[Curve, ...]) -> tuple[Curve, ...]:
-    """Return the curves with the demand of each point beside the point.
+    """Return the curves with the demand of each point as a text beside the point.
 
-    If there are many points, only the curve with the highest end has these labels, because the curves of a sweep have
-    the same demands.
+    If there are many points, only the curve that ends at the highest value has these texts, because all curves of a
+    sweep have the same demands.
     """
     many = sum(len(curve.points) for curve in curves) > _MOST_TEXTS
     highest = max(curves, key=lambda curve: curve.points[-1].y or 0.0, default=None)
@@ -322,8 +329,8 @@ def _name_by_axes(section: SectionResult, quantity: str, axis: str = "") -> str:
 def order_axes(workloads: Iterable[Workload], axis: str = "") -> tuple[WorkloadAxis, ...]:
     """Return the axes of a chart of cells. The first axis is the x axis.
 
-    The x axis is the axis with the requested key. Without a requested key, the x axis is the block size. If the block
-    size does not differ either, the x axis is the first axis.
+    The x axis is the axis with the requested key. If no key is requested, the x axis is the block size. If all block
+    sizes are equal, the x axis is the first axis.
     """
     axes = find_axes(workloads) or (BLOCKS,)
     asked = (candidate for candidate in axes if candidate.key == axis)

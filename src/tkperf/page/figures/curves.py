@@ -1,4 +1,4 @@
-"""Build curves of workloads, with points, names, colours and dashes. No two curves of a chart look alike.
+"""Build curves of workloads with points, names, colours and dashes. All curves of a chart look different.
 
 A block size, mix, demand or quantity has the same colour in every chart of every report.
 """
@@ -49,7 +49,7 @@ from tkperf.page.shown_section import ShownSection
 from tkperf.page.tables.cell_tables import directions_of
 from tkperf.page.words.uncertainty import Flagged, describe_flags, describe_interval, is_flagged
 
-# The block sizes in the matrices of the specifications have the eight most distinct colours.
+# The eight colours that are easiest to distinguish belong to the block sizes in the matrices of the specifications.
 _BLOCK_SIZES = {
     512: "violet",
     1 * KIB: "crimson",
@@ -103,11 +103,13 @@ _QUANTITIES = {
 }
 
 SURE = f"Interval of {COVERED}"
-"""Title of a fact of a point: the interval of the point's value."""
+"""The title of a fact about a point. The fact is the interval of the value."""
 
 
 def describe_sure(cell: CellResult, quantity: Quantity) -> str:
-    """Return the interval of a cell's value, as a fact of a point. The text is a dash if the interval is not known."""
+    """Return the interval of the value of a cell, as a fact about a point. The text is a dash if the interval is not
+    known.
+    """
     known = cell.uncertainty_of(quantity)
     return describe_interval(cell.value(quantity), known, quantity.digits) or NOT_MEASURED
 
@@ -122,7 +124,7 @@ def colour_quantity(quantity: Quantity) -> str:
 
 
 def colour_values(axis: WorkloadAxis, workloads: Iterable[Workload]) -> dict[Order, str]:
-    """Return a colour for each value that these workloads have on an axis. The key is ``axis.order`` of the value.
+    """Return a colour for each value of these workloads on an axis. The key is ``axis.order`` of the value.
 
     Each value that specifications use has a fixed colour. The other values receive the remaining colours. If there are
     more values than colours, the colours of all values lie on a scale from cold to warm.
@@ -147,15 +149,15 @@ def _find(axis: WorkloadAxis, work: Workload) -> str | None:
 
 
 def style_curves(naming: Naming, workloads: Iterable[Workload], *, dashed: bool = True) -> dict[str, tuple[str, int]]:
-    """Return the colour and the dash of each curve, with the name of the curve as the key. The order is that of the
-    axes.
+    """Return the colour and the dash of each curve. The name of the curve is the key. The curves are in the order of
+    the axes.
 
-    Dash 0 is a solid line. With a single axis, each value has a colour. With several axes, the colours show the axis
-    with the most values, and dashes show the other differences. If there are too few dashes, each curve has its own
-    colour, from the palette or, for more curves, from a scale between cold and warm.
+    Dash 0 is a solid line. If there is a single axis, each value has a colour. If there are several axes, colours show
+    the axis with the most values, and dashes show all other differences. If there are too few dashes, each curve has
+    its own colour. This colour is from the palette or, if there are more curves, from a scale between cold and warm.
 
     Args:
-        dashed: whether the marks can have dashes. Bars cannot have dashes, so only colours distinguish them.
+        dashed: whether the marks can have dashes. Bars cannot have dashes, so only colours distinguish bars.
     """
     of_names = {naming.name_of(workload): workload for workload in reversed(list(workloads))}
     main = max(naming.axes, key=lambda axis: (len({axis.order(work) for work in of_names.values()}), axis is BLOCKS))
@@ -182,7 +184,7 @@ def build_curves(
     """Return a curve, or bars, for each name of these workloads.
 
     Args:
-        naming: the names of the curves. Without axes there is only one curve, which needs no name.
+        naming: the names of the curves. If there are no axes, there is only one curve, which needs no name.
         facts: titles of the facts of the points.
     """
     of_names: dict[str, list[Point]] = {}
@@ -212,16 +214,16 @@ def build_curves(
     )
 
 
-# The minutes of a whole day fit into this number. For a longer stream, only the lowest and the highest of neighbouring
-# slices are drawn. Otherwise the page of several days would become too large.
+# The greatest number of slices that are drawn. All minutes of a day are drawn. For a longer stream, only the lowest and
+# the highest of neighbouring slices are drawn. Otherwise the page of several days would become too large.
 MOST_SLICES_DRAWN = 1500
-# Greatest number of points that a chart can show as separate dots.
+# The greatest number of points that a chart can show as separate dots.
 MOST_DOTTED = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamAxis:
-    """An x axis of the charts of a stream.
+    """An x axis that a chart of a stream can use.
 
     Attributes:
         at: returns the place of a slice on the axis.
@@ -234,7 +236,7 @@ class StreamAxis:
 
 
 def over_time(lasted_s: float) -> StreamAxis:
-    """Return the axis of time for a stream with this duration in seconds."""
+    """Return the time axis for a stream with this duration in seconds."""
     unit, unit_s = find_time_unit(lasted_s)
     return StreamAxis(
         title=f"Time ({unit})", at=lambda each: (each.start_s + each.duration_s / 2) / unit_s, unit_s=unit_s
@@ -256,7 +258,7 @@ TOTAL_WRITTEN = over_written("Total written (GB)", 1e9)
 
 
 def drive_fills(capacity_bytes: float) -> StreamAxis:
-    """Return the axis of the amount written in multiples of the capacity."""
+    """Return the axis of the amount written, in multiples of the capacity."""
     return over_written("Drive fills", capacity_bytes)
 
 
@@ -271,12 +273,12 @@ def draw_stream(
     directions: Sequence[tuple[Direction, str]] = ((Direction.ALL, ""),),
     link: str = "",
 ) -> Chart:
-    """Return a chart of the values of a stream's slices over time or over the amount written.
+    """Return a chart that shows the values of the slices of a stream over time or over the amount written.
 
     Args:
         workload: a stream or its flushes; None for the whole load.
         directions: the directions for which a curve is drawn, each with the name of the curve.
-        link: the key that a click on a slice opens.
+        link: the key of the content that opens when a user clicks on a slice.
     """
     apart = len(directions) > 1
     several = apart or len(quantities) > 1
@@ -311,8 +313,8 @@ def draw_stream(
 def _drawn_slices(
     section: SectionResult, workload: Workload | None, quantity: Quantity, direction: Direction
 ) -> Iterator[tuple[SliceResult, CellResult, float]]:
-    """Yield as many slices as a chart can show, including the extremes and the flagged slices. Yield nothing if no
-    slice has a value.
+    """Yield a limited number of slices that a chart can show. The extremes and the flagged slices are included. Yield
+    nothing if no slice has a value.
     """
     # All slices of the stream have the same load. Comparing the keys is faster than comparing whole workloads.
     key = None if workload is None else workload.part_key
@@ -336,12 +338,13 @@ def find_time_unit(total_s: float) -> tuple[str, float]:
     return ("min", 60.0) if total_s > 300 else ("s", 1.0)
 
 
-# Only percentiles of the tail are marked. A mark at the median would cover the mark at the mean, which is close.
+# Only percentiles of the tail are marked. A mark at the median would cover the mark at the mean, because both are close
+# together.
 MARKED_PERCENTILES = tuple(percent for percent in REPORTED_PERCENTILES if percent >= 99)
 LEAST_MARK_RATIO = 1.05
 BINS_A_DECADE = 40
-"""Number of histogram bars for each power of ten. Each bar is 5.9 % of the response time wide, which covers several of
-fio's buckets.
+"""The number of histogram bars for each power of ten. A bar covers 5.9 % of the response time, which corresponds to
+several buckets of fio.
 """
 
 
@@ -373,7 +376,8 @@ def _percentile(percent: float) -> Callable[[IoStats], float | None]:
     return lambda whole: whole.percentile_ns(percent)
 
 
-# The mean, the percentiles and the maximum: the name of each value, and a function that returns the value in ns.
+# The mean, the percentiles and the maximum. Each entry contains the name of the value, and a function that returns the
+# value in ns.
 LATENCY_MARKS: tuple[tuple[str, Callable[[IoStats], float | None]], ...] = (
     ("ART", lambda whole: whole.latency_mean_ns),
     *((f"{percent:g} %", _percentile(percent)) for percent in MARKED_PERCENTILES),
@@ -384,7 +388,7 @@ LATENCY_MARKS: tuple[tuple[str, Callable[[IoStats], float | None]], ...] = (
 def find_marks(whole: IoStats) -> tuple[Marked, ...]:
     """Return the known values of the mean (ART), the percentiles and the maximum (MRT), in µs.
 
-    Marks that are too close to distinguish share one label, which is at the last of these marks.
+    If marks are too close together to be distinguished, they share one label at the last of these marks.
     """
     values_ns = ((name, mark(whole)) for name, mark in LATENCY_MARKS)
     marks_us = sorted((value / 1000, name) for name, value in values_ns if value is not None)
@@ -400,10 +404,10 @@ def find_marks(whole: IoStats) -> tuple[Marked, ...]:
 
 
 def spread_in_bins(buckets: Sequence[tuple[float, float, int]], per_decade: int) -> tuple[int, list[float]]:
-    """Return the number of the first bin, and the I/Os in bins of equal logarithmic width.
+    """Return the number of the first bin, and the number of I/Os in each bin. All bins have the same logarithmic width.
 
-    Bin n extends from 10^(n / per_decade) µs to the start of the next bin. The I/Os of a bucket are spread evenly over
-    the logarithmic width of the bucket.
+    Bin n extends from 10^(n / per_decade) µs to the start of the next bin. The I/Os of a bucket are distributed evenly
+    over the logarithmic width of the bucket.
 
     Args:
         buckets: the lower edge and the upper edge in µs, and the number of I/Os.
@@ -444,11 +448,11 @@ def _distribution(
     shown: ShownSection, figure: Figure, key: str, title: str, text: str, *, exceedance: bool = False
 ) -> Views:
     for detail in shown.details.values():
-        # A joint distribution of the response times of different loads would describe none of these loads.
+        # If different loads had a common distribution of response times, it would describe none of these loads.
         if detail.workload.is_combination:
             continue
         directions = directions_of(detail.workload, apart=figure.apart)
-        # For a mix, only reads and writes are shown separately, not both together.
+        # For a mix, the reads and the writes are shown separately. Their common distribution is not shown.
         directions = directions[:-1] or directions
         for direction, words in directions:
             stats = detail.stats_of(direction)

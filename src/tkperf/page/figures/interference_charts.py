@@ -1,4 +1,6 @@
-"""Draw the effect of one load on another load: reads next to writes, and a reader next to its neighbours."""
+"""Draw the effect of one load on another load: reads while the drive also writes, and a reader while its neighbours
+run.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,7 @@ def _name_megabytes(grid: InterferenceGrid, write_iops: float) -> str:
 
 
 def _squares(shown: ShownSection, grid: InterferenceGrid, quantity: Quantity) -> Iterator[GridSquare]:
-    """Yield a square for each pair of rates that contains reads. The strength of the colour follows the logarithm of
+    """Yield a square for each pair of rates that contains reads. The strength of the colour depends on the logarithm of
     the latency.
     """
     values = [
@@ -84,8 +86,8 @@ def _squares(shown: ShownSection, grid: InterferenceGrid, quantity: Quantity) ->
         column, row = grid.read_rates.index(reads), grid.write_rates.index(writes)
         done = _describe_done(cell, reads=True), _describe_done(cell, reads=False)
         if cell.reads is None:
-            # Without reads there is no read latency. The square then shows whether the drive completes these writes
-            # alone.
+            # If there are no reads, there is no read latency. The square then shows whether the drive completes the
+            # writes alone.
             text, strength = ("done", 0.0) if cell.reached else (NOT_MEASURED, None)
             yield GridSquare(column=column, row=row, text=text, strength=strength, facts=(*done, "no reads", ""))
             continue
@@ -106,7 +108,7 @@ def _squares(shown: ShownSection, grid: InterferenceGrid, quantity: Quantity) ->
 
 
 def _describe_done(cell: InterferenceCell, *, reads: bool) -> str:
-    """Return how much of the offered load was completed: ``79,070 of 79,085 IOPS``."""
+    """Return the completed part of the offered load in words: ``79,070 of 79,085 IOPS``."""
     of = cell.reads if reads else cell.writes
     if of is None:
         return "none"
@@ -114,7 +116,9 @@ def _describe_done(cell: InterferenceCell, *, reads: bool) -> str:
 
 
 def find_edges(grid: InterferenceGrid) -> Iterator[GridEdge]:
-    """Yield the edges of the limit: the sides between squares within the limit and squares beyond the limit."""
+    """Yield the parts of the line that shows the limit. These parts are the sides between squares within the limit and
+    squares beyond the limit.
+    """
     reached = [0 if point.read_iops is None else grid.read_rates.index(point.read_iops) for point in grid.limit]
     for row, column in enumerate(reached):
         if column < len(grid.read_rates) - 1:
@@ -125,8 +129,8 @@ def find_edges(grid: InterferenceGrid) -> Iterator[GridEdge]:
 
 
 def show_frontier(shown: ShownSection, figure: Figure) -> Views:
-    """Yield a chart of the highest read rate within the limit over the write rate. If the section has no grid, yield
-    nothing.
+    """Yield a chart that shows the highest read rate within the limit over the write rate. If the section has no grid,
+    yield nothing.
     """
     grid = build_grid(shown.section)
     if grid is None:
@@ -144,8 +148,8 @@ def show_frontier(shown: ShownSection, figure: Figure) -> Views:
 
 
 def _frontier_curve(grid: InterferenceGrid) -> Curve:
-    """Return a curve of the highest read rate within the limit over the write rate. If even the lowest read rate is
-    beyond the limit, the curve has no point at this write rate.
+    """Return a curve that shows the highest read rate within the limit over the write rate. If even the lowest read
+    rate is beyond the limit, the curve has no point at this write rate.
     """
     return Curve(
         points=tuple(_frontier_point(grid, point) for point in grid.limit),
@@ -155,8 +159,8 @@ def _frontier_curve(grid: InterferenceGrid) -> Curve:
 
 
 def _frontier_point(grid: InterferenceGrid, point: LimitPoint) -> Point:
-    """Return a point with the flags of the two cells that determine the point: the last cell within the limit, and the
-    next cell.
+    """Return a point with the flags of the two cells that determine the point. These cells are the last cell within the
+    limit, and the next cell.
     """
     flags = dict.fromkeys(map(flag, grid.decisive_cells(point)))
     beyond = NOT_MEASURED if point.next_read_iops is None else f"{point.next_read_iops:,.0f} IOPS"
@@ -169,8 +173,8 @@ def _frontier_point(grid: InterferenceGrid, point: LimitPoint) -> Point:
 
 
 def show_neighbours(shown: ShownSection, figure: Figure) -> Views:
-    """Yield a table of all figures unless the quantity is the mean latency. Then yield a chart with the factor by which
-    each neighbour increases a latency of the reader.
+    """Yield a table of all figures unless the quantity is the mean latency. For the mean latency, yield a chart that
+    shows the factor by which each neighbour increases a latency of the reader.
     """
     (quantity,) = find_quantities(figure.quantities)
     effects = [one for one in find_neighbours((shown.section,), quantity) if one.factor is not None]
@@ -191,8 +195,8 @@ def show_neighbours(shown: ShownSection, figure: Figure) -> Views:
         )
     title = figure.title or f"{capitalise(quantity.label)} of the reader next to each neighbour"
     factors = [one.factor for one in effects if one.factor]
-    # If one bar had the value 100, bars with the values 1 and 2 would look alike. Points on a logarithmic axis replace
-    # the bars, because a bar begins at 0 and this axis has no 0.
+    # If one bar had the value 100, bars with the values 1 and 2 would look equal. In this case, points on a logarithmic
+    # axis replace the bars. A bar would have to begin at 0, which does not exist on this axis.
     far_apart = max(factors) > _FAR_APART * min(factors)
     scale = Scale.LOG if far_apart else Scale.LINEAR
     yield ChartView(

@@ -1,4 +1,4 @@
-"""Build charts over the rounds, over time, and over the amount written. The charts also show findings on changes."""
+"""Build charts over the rounds, over time, and over the amount written. The charts also show findings about changes."""
 
 from __future__ import annotations
 
@@ -64,12 +64,14 @@ MOST_SPIKES = 2000
 def mark_found(
     chart: Chart, timelines: Iterable[Timeline], quantities: Sequence[Quantity], scale: float = 1.0
 ) -> Chart:
-    """Return the chart with marks for the findings in these quantities. Without findings, the chart remains unchanged.
+    """Return the chart with marks for the findings in these quantities. If there are no findings, the chart is not
+    changed.
 
-    A level is a line at its value, with a boundary at its start. Drops and periodic spikes are points.
+    A level is shown as a line at its value, with a boundary at its start. Drops and periodic spikes are shown as
+    points.
 
     Args:
-        scale: factor from a place in the timeline to a value on the chart's axis.
+        scale: factor that converts a place in the timeline to a value on the axis of the chart.
     """
     keys = {quantity.key for quantity in quantities}
     marked = [timeline for timeline in timelines if timeline.quantity in keys]
@@ -86,8 +88,8 @@ def _levels(timeline: Timeline, scale: float) -> Iterator[Rule]:
         return
     levels = [level for level in timeline.levels if level.kind is not LevelKind.TRANSITION]
     for number, level in enumerate(levels):
-        # The curve arrives from the previous level, or leaves the first level for the next level. The name of a level
-        # is placed on the side away from the curve.
+        # At the start of a level, the curve arrives from the previous level. At the end of the first level, the curve
+        # continues to the next level. The name of a level is placed where the curve does not pass.
         other = levels[number - 1] if number else levels[min(1, len(levels) - 1)]
         start = level.start * scale
         if number:
@@ -133,7 +135,8 @@ def show_over_rounds(shown: ShownSection, figure: Figure) -> Views:
             title = (figure.title or f"{capitalise(quantity.label)} over the rounds") + of
             choice = (describe_direction(measured, mix),) if mix is not None and len(mixes) > 1 else ()
             rest = f"of every round{describe_curves(naming.axes)}{threads}"
-            # Without a question, the two views would not be joined but appear as separate charts.
+            # If the charts had no question, they would not become two views of one chart. They would be separate
+            # charts.
             both = bool(section.window and figure.question)
             if both:
                 yield ChartView(
@@ -159,8 +162,8 @@ def show_over_rounds(shown: ShownSection, figure: Figure) -> Views:
 def _shown_over_rounds(
     section: SectionResult, read_percents: Sequence[int] | None, *, most_threads: bool
 ) -> tuple[Workload, ...]:
-    """Return the workloads with these mixes in their original order. With ``most_threads``, return only the workloads
-    with the largest thread count.
+    """Return the workloads with these mixes in their original order. If ``most_threads`` is True, return only the
+    workloads with the largest thread count.
     """
     measured = dict.fromkeys(
         cell.workload
@@ -174,8 +177,8 @@ def _shown_over_rounds(
 def _draw_over_rounds(
     shown: ShownSection, quantity: Quantity, title: str, displayed: Sequence[Workload], *, log: bool
 ) -> Chart:
-    """Return a chart of a quantity over the rounds with a curve for each workload. A click on a point opens the cell at
-    the round of the point.
+    """Return a chart that shows a quantity over the rounds, with a curve for each workload. A click on a point opens
+    the cell at the round of this point.
     """
     naming = find_naming(displayed)
     places = frozenset(displayed)
@@ -202,13 +205,13 @@ def _draw_over_rounds(
     )
 
 
-# The axis always includes the lines at 90 % and 110 %. A nearly constant curve therefore looks flat.
+# The axis always includes the lines at 90 % and 110 %, so that a nearly constant curve looks flat.
 _OF_MEAN = (90.0, 110.0)
 
 
 def _draw_relative(shown: ShownSection, quantity: Quantity, title: str, displayed: Sequence[Workload]) -> Chart:
-    """Return a chart of a quantity over the rounds, relative to the mean over the window. The curves of all block sizes
-    therefore settle at 100 %.
+    """Return a chart that shows a quantity over the rounds, in relation to the mean over the window. The curves of all
+    block sizes therefore settle at 100 %.
     """
     naming, section = find_naming(displayed), shown.section
     means = {cell.workload: cell.value(quantity) for cell in section.cells}
@@ -237,7 +240,7 @@ def _draw_relative(shown: ShownSection, quantity: Quantity, title: str, displaye
 
 
 def show_window(shown: ShownSection, figure: Figure) -> Views:
-    """Yield a chart of the judged window for each tracking variable. Without a judged window, yield nothing."""
+    """Yield a chart of the judged window for each tracking variable. If there is no judged window, yield nothing."""
     verdicts = shown.section.window_verdicts
     for number, verdict in enumerate(verdict for verdict in verdicts if verdict.judged):
         title = figure.title or "Steady state verification: the window"
@@ -275,7 +278,7 @@ def _draw_window(shown: ShownSection, verdict: SteadyStateVerdict, title: str) -
         ),
         y=Axis(title=unit if unit == IOPS.unit else f"Tracked value ({unit})", zero=False),
         curves=(Curve(name="measured", points=measured, colour=PALETTE[0], dots=True), *_lines_of(verdict)),
-        # Their positions identify the lines, so the names of all five lines are beside the plot.
+        # The lines are identified by their positions, so the names of all five lines are placed beside the plot.
         legend=Legend.ENDS,
         series_word="Line",
     )
@@ -298,9 +301,9 @@ def _lines_of(verdict: SteadyStateVerdict) -> Iterator[Curve]:
 
 
 def _tracked_cells(section: SectionResult, verdict: SteadyStateVerdict) -> dict[int, CellResult]:
-    """Return the cells that belong to the values of a verdict, with the round or the slice of the cell as the key.
+    """Return the cells that belong to the values of a verdict. The round or the slice of the cell is the key.
 
-    The result is empty if the values do not identify the cells.
+    The result is empty if the cells cannot be identified from the values.
     """
     of_number = {each.number: (each.values,) for each in section.slices} | {
         each.number: each.cells for each in section.rounds
@@ -355,8 +358,8 @@ def _streams(shown: ShownSection, figure: Figure, key: str, over: StreamAxis, of
 
 
 def _totals_last(workloads: Iterable[Workload]) -> list[Workload]:
-    """Return the workloads with the total of a combination after the streams. The order of the streams does not
-    change.
+    """Return the workloads with the total of a combination at the end, after the streams. The order of the streams does
+    not change.
     """
     return sorted(workloads, key=lambda workload: workload.is_combination)
 
@@ -434,11 +437,11 @@ def show_seconds(shown: ShownSection, figure: Figure) -> Views:
 
 
 def show_heat_map(shown: ShownSection, _figure: Figure) -> Views:
-    """Yield heat maps of the I/Os of a long stream by time and response time. Reads and writes of a mix are separate
-    views.
+    """Yield heat maps of the I/Os of a long stream over time and response time. For a mix, reads and writes are
+    separate views.
     """
     for detail in shown.details.values():
-        # A joint distribution of the response times of different loads would describe none of these loads.
+        # If different loads had a common distribution of response times, it would describe none of these loads.
         if detail.workload.is_combination:
             continue
         names = dict(directions_of(detail.workload, apart=True))
@@ -472,7 +475,7 @@ def _name_length(length_s: float) -> str:
 def _timelines_of(
     shown: ShownSection, recorded: Recorded, workloads: Sequence[Workload] | None = None
 ) -> tuple[Timeline, ...]:
-    """Return the timelines of these workloads that have this kind of record."""
+    """Return the timelines of these workloads whose values belong to this kind of record."""
     wanted = None if workloads is None else frozenset(workloads)
     return tuple(
         timeline

@@ -15,15 +15,15 @@ from tkperf.page.figures import cells, curves, interference_charts, over_time
 from tkperf.page.page import ChartView, TableView, Views
 from tkperf.page.shown_section import ShownSection
 
-# A sweep has at most 1,024 workloads (MOST_COMBINATIONS in procedures/workload_sweep.py). The lines of a chart with
-# more workloads could not be distinguished. The tables contain all workloads.
+# A sweep has no more than 1,024 workloads (MOST_COMBINATIONS in procedures/workload_sweep.py). In a chart with more
+# workloads, the lines could not be distinguished. The tables contain all workloads.
 MOST_DRAWN_WORKLOADS = 1200
 _TABLES = (FigureKind.MATRIX, FigureKind.LISTING)
 _OVER_TIME = (FigureKind.OVER_TIME, FigureKind.SECONDS, FigureKind.TIMELINE)
 
 
 def build_figures(shown: ShownSection) -> tuple[tuple[TableView, ...], tuple[ChartView, ...]]:
-    """Return the tables and charts that the plan of the section requests. Empty tables and charts are left out."""
+    """Return the tables and charts that the plan of the section requests. Empty tables and charts are omitted."""
     tables: list[TableView] = []
     charts: list[ChartView] = []
     is_drawn = len(shown.section.cells) <= MOST_DRAWN_WORKLOADS
@@ -61,8 +61,8 @@ BUILD: dict[FigureKind, Callable[[ShownSection, Figure], Views]] = {
 
 
 def name_views(figure: Figure, charts: Iterable[ChartView]) -> Iterator[ChartView]:
-    """Yield the charts of a figure with the names from the figure's plan. A chart that is shown below another chart
-    keeps its own question.
+    """Yield the charts of a figure, with the names from the plan of the figure. A chart that is shown below another
+    chart keeps its own question.
     """
     for chart in charts:
         if chart.below:
@@ -80,9 +80,9 @@ def name_views(figure: Figure, charts: Iterable[ChartView]) -> Iterator[ChartVie
 def join_charts(charts: Iterable[ChartView], key: str) -> tuple[ChartView, ...]:
     """Return one chart for each question, in the order of the first views.
 
-    A chart without a question remains separate. A chart without values is left out. Each key becomes unique in the
-    report: the key of the first view of a kind consists of ``key`` and the name of the kind, and the other views also
-    have a number.
+    A chart without a question remains separate. A chart without values is omitted. The keys are changed so that each
+    key is unique in the report. The key of the first view of a kind consists of ``key`` and the name of the kind. The
+    keys of the other views also contain a number.
     """
     groups: dict[str, list[ChartView]] = {}
     below: dict[str, list[ChartView]] = {}
@@ -101,16 +101,18 @@ def join_charts(charts: Iterable[ChartView], key: str) -> tuple[ChartView, ...]:
 
 
 def open_at_spikes(charts: Iterable[ChartView], timelines: Iterable[Timeline]) -> tuple[ChartView, ...]:
-    """Return the charts. A chart that draws periodic spikes over time begins with the view of these spikes."""
+    """Return the charts. If a chart shows periodic spikes over time, the view with these spikes becomes its first
+    view.
+    """
     spiking = {timeline.quantity for timeline in timelines if timeline.spikes is not None}
     return tuple(open_over_time(chart, spiking) or chart for chart in charts)
 
 
 def open_over_time(chart: ChartView, quantities: set[str]) -> ChartView | None:
-    """Return the chart with the view that draws these quantities over time as its first view. Return None if there is
+    """Return the chart, with the view that draws these quantities over time as its first view. Return None if there is
     no such view.
 
-    If several views qualify, a view that contains only the maximum latency is chosen.
+    If there are several such views, a view that contains only the maximum latency is preferred.
     """
     views = [view for view in chart.views if view.figure and view.figure.kind in _OVER_TIME]
     asked = [view for view in views if view.figure and quantities & set(view.figure.quantities)]
@@ -121,7 +123,7 @@ def open_over_time(chart: ChartView, quantities: set[str]) -> ChartView | None:
 
 
 def _distance(view: ChartView, quantities: set[str]) -> int:
-    """Return the number of other quantities that the view draws. The number is increased if the view does not draw the
+    """Return the number of other quantities that the view draws. The number is greater if the view does not draw the
     maximum.
     """
     drawn = set(view.figure.quantities) if view.figure else set()
@@ -148,7 +150,7 @@ def _key(charts: Iterable[ChartView], key: str) -> Iterator[ChartView]:
 def _join(views: list[ChartView]) -> ChartView:
     """Return the first view with the other views inside it."""
     names = [chart.choice for chart in views]
-    # A plan from another program may contain names that do not distinguish the views.
+    # A plan from another program can contain names that do not distinguish the views.
     if len(set(names)) < len(names) or len(set(map(len, names))) > 1:
         views = [replace(view, choice=(f"{number}: {view.chart.title}",)) for number, view in enumerate(views, start=1)]
     level = " ".join(view.level for view in views) if all(view.level for view in views) else ""

@@ -1,5 +1,5 @@
-"""Draw charts from the logs of the drives. A page shows these charts below the charts of performance at the same
-time.
+"""Draw charts from the logs of the drives. A page shows these charts below the charts of the performance during the
+same time.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tkperf.page.naming import list_words
 from tkperf.page.page import ChartView
 
 _FLASH = "How much was written to the flash?"
-# Least span of the temperature axis. A nearly constant temperature is therefore a level line, and small changes are not
-# magnified.
+# The smallest range of the temperature axis. With this range, a nearly constant temperature is shown as a level line,
+# and small changes are not magnified.
 LEAST_SPAN_C = 10.0
 
 
@@ -33,7 +33,7 @@ def show_drive_reports(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
     """Yield the charts that contain data. All of these charts have the same time axis.
 
     Args:
-        of: name of the period that the charts cover, for captions.
+        of: name of the period that the charts cover, for the captions.
     """
     charts = list(_charts(series, of))
     for chart in charts:
@@ -41,14 +41,14 @@ def show_drive_reports(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
 
 
 def show_drive_reports_below(series: TelemetrySeries) -> Iterator[ChartView]:
-    """Yield the charts from the drives' logs for a place below a chart of the drive's performance."""
+    """Yield the charts from the logs of the drives that are shown below a chart of the drive's performance."""
     for chart in _charts(series, "the same time"):
         yield replace(chart, below=True)
 
 
 def _charts(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
-    """Yield the charts that contain data. If all curves of a chart are level, the chart contains a sentence with this
-    information.
+    """Yield the charts that contain data. If all curves of a chart are level, the chart contains a sentence that states
+    this.
     """
     for chart in _draw_all(series, of):
         drawn = chart.chart
@@ -57,8 +57,8 @@ def _charts(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
 
 
 def _describe_level(chart: Chart) -> str:
-    """Return ``Temperature (°C): level at 41.2.`` if every curve is level and nothing is marked. Otherwise return an
-    empty text.
+    """Return ``Temperature (°C): level at 41.2.`` if every curve is level and the chart contains no marks. Otherwise
+    return an empty text.
     """
     curves = [[point.y for point in curve.points if point.y is not None] for curve in chart.curves]
     if chart.shades or not all(values and _is_level(values) for values in curves):
@@ -115,7 +115,7 @@ def _draw_all(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
 
 
 def align(chart: Chart, length: float) -> Chart:
-    """Return a chart over time whose time axis matches the axis of another chart of the same period."""
+    """Return a chart over time. Its time axis matches the axis of another chart of the same period."""
     axis = replace(chart.x, domain=(0.0, length))
     return replace(chart, x=axis, aligned=True, legend=Legend.TOP)
 
@@ -128,10 +128,10 @@ def _draw(
     shades: Iterable[Shade] = (),
     rules: Iterable[Rule] = (),
 ) -> Chart:
-    """Return a low chart over time.
+    """Return a chart over time with a small height.
 
     Args:
-        values: pairs of the time in s and the value, with the name of the curve as the key.
+        values: pairs of the time in s and the value. The name of the curve is the key.
     """
     unit, unit_s = find_time_unit(series.length_s)
     known = {
@@ -162,8 +162,8 @@ def _draw(
 
 
 def _draw_temperature(series: TelemetrySeries) -> Chart:
-    """Return a chart of the temperatures with the limits of the drives. The times in which a drive was throttled are
-    shaded.
+    """Return a chart that shows the temperatures and the limits of the drives. The times during which a drive was
+    throttled are shaded.
     """
     values = {drive.facts.drive: drive.temperatures for drive in series.drives}
     rules = tuple(_limits(series))
@@ -196,8 +196,8 @@ def _limits(series: TelemetrySeries) -> Iterator[Rule]:
 
 
 def _draw_written(series: TelemetrySeries) -> Chart:
-    """Return a chart of the bytes that the host wrote and the bytes that were written to the flash. The values come
-    from the counters of the drives.
+    """Return a chart that shows the bytes written by the host and the bytes written to the flash. The values are those
+    of the counters of the drives.
     """
     values: dict[str, list[tuple[float, float | None]]] = {}
     for drive in series.drives:
@@ -214,8 +214,8 @@ def _draw_written(series: TelemetrySeries) -> Chart:
 
 
 def _draw_amplification(series: TelemetrySeries) -> Chart:
-    """Return a chart of the write amplification between readings: bytes written to the flash divided by bytes written
-    by the host.
+    """Return a chart of the write amplification between readings. The write amplification is the number of bytes
+    written to the flash, divided by the number of bytes written by the host.
     """
     values = {
         drive.facts.drive: [
@@ -230,7 +230,7 @@ def _draw_amplification(series: TelemetrySeries) -> Chart:
 def find_test_course(
     result: RunResult, loads: LoadsOfTest | None, readings: Sequence[Reading]
 ) -> TelemetrySeries | None:
-    """Return the readings of the drives from the first to the last I/O of a test, or None if there are none."""
+    """Return the readings of the drives from the first to the last I/O of a test, or None if there are no readings."""
     if loads is None or not loads.loads:
         return None
     return _find(result, loads.loads, readings)
@@ -256,7 +256,7 @@ def _find(result: RunResult, loads: Sequence[TimedStep], readings: Sequence[Read
 
 
 def describe_telemetry(device: Mapping[str, object]) -> str:
-    """Return the sources of each drive's log, and the gaps in the log."""
+    """Return the sources of the log of each drive, and the gaps in the log."""
     drives = parse_drives(device)
     if not drives:
         return "none" if "telemetry" in device else NOT_KNOWN_TEXT

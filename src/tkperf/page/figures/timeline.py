@@ -1,4 +1,4 @@
-"""Draw charts over time: the seconds of a stream, and the timeline of a test."""
+"""Draw charts over time: every second of a stream, and the timeline of a test."""
 
 from __future__ import annotations
 
@@ -28,21 +28,23 @@ from tkperf.page.chart import (
 from tkperf.page.figures.curves import colour_quantity, find_time_unit, flag
 from tkperf.page.naming import describe_quantities
 
-# More columns than a plot has pixels across would only enlarge the files.
+# If there were more columns than pixels across the plot, the files would only become larger.
 COLUMNS = 400
-# The PTS allows this number of rounds. With more rounds, the lines between the rounds would hide the curve.
+# The PTS allows this number of rounds. If there were more rounds, the lines between the rounds would hide the curve.
 MOST_MARKED_PARTS = 25
 _RECORDED = {field.name for field in fields(Seconds)}
 LATENCIES_OF_SECONDS = (LATENCY_MEAN, LATENCY_MAX)
 
 
 def find_recorded(quantities: Sequence[Quantity]) -> tuple[Quantity, ...]:
-    """Return those of the quantities that the run records for every second."""
+    """Return the quantities for which the run records a value every second."""
     return tuple(quantity for quantity in quantities if quantity.key in _RECORDED)
 
 
 def draw_seconds(detail: CellDetail, quantities: Sequence[Quantity], title: str) -> Chart:
-    """Return a chart of quantities over time. Each point has the extremes of the seconds that the point represents."""
+    """Return a chart that shows quantities over time. Each point contains the extremes of the seconds that it
+    represents.
+    """
     seconds = detail.seconds
     curves = tuple(
         _curve(
@@ -55,7 +57,9 @@ def draw_seconds(detail: CellDetail, quantities: Sequence[Quantity], title: str)
 
 
 def draw_any_seconds(quantities: Sequence[Quantity], title: str) -> Chart:
-    """Return a chart of every second without data. The page inserts the seconds of the cell that was clicked."""
+    """Return a chart of every second without data. The page inserts the one-second samples of the cell on which the
+    user clicked.
+    """
     shades = (Shade(kind=ShadeKind.JUDGED, begin=0, end=0), Shade(kind=ShadeKind.FLAGGED, begin=0, end=0, text=" "))
     parts = (Rule(kind=RuleKind.PART, x=0, name=" "),)
     empty = (Point(0, None, 0, 0),)
@@ -96,14 +100,14 @@ def _curve(quantity: Quantity, points: tuple[Point, ...]) -> Curve:
 def reduce_points(
     quantity: Quantity, at_s: FloatArray, values: FloatArray, *, unit_s: float, digits: int, columns: int = COLUMNS
 ) -> tuple[Point, ...]:
-    """Return as many points as a plot has columns. Each point has the extremes of the values that the point represents.
+    """Return one point for each column of the plot. Each point contains the extremes of the values that it represents.
 
     Args:
-        unit_s: the unit of the points' times in seconds.
-        digits: the number of decimals of the points' times.
+        unit_s: the unit of the times of the points, in seconds.
+        digits: the number of decimals in the times of the points.
     """
     reduced = reduce_to_columns(at_s, values, columns)
-    # In the curve of maximum latencies, a column shows its maximum, because a mean of maxima would be meaningless.
+    # In the curve of maximum latencies, each column shows its maximum, because a mean of maxima has no meaning.
     line = reduced.high if quantity is LATENCY_MAX else reduced.mean
     of_points = (reduced.at_s / unit_s, line, reduced.low, reduced.high)
     return tuple(
@@ -113,7 +117,7 @@ def reduce_points(
 
 
 def find_judged(detail: CellDetail) -> tuple[Shade, ...]:
-    """Return the parts in the verdict's window as shades, with times in ms."""
+    """Return the parts in the window of the verdict as shades, with times in ms."""
     return tuple(
         Shade(kind=ShadeKind.JUDGED, begin=1000 * part.start_s, end=1000 * part.end_s)
         for part in detail.parts
@@ -143,11 +147,11 @@ def _parts(detail: CellDetail) -> Iterator[Rule]:
 
 
 FILL = "preconditioning"
-# The colour of preconditioning does not depend on the sections.
+# Preconditioning always has the same colour, which does not depend on the sections.
 _FILL_COLOUR = NEUTRAL
-# A longer gap is a pause or an interruption, because steps otherwise follow each other within milliseconds.
+# A longer gap is caused by a pause or an interruption, because otherwise steps follow each other within milliseconds.
 LEAST_GAP_S = 1.0
-# Greatest number of points that a chart can show as separate dots.
+# The greatest number of points that a chart can show as separate dots.
 MOST_DOTTED = 120
 
 
@@ -178,12 +182,12 @@ def draw_test(
     from_s: float | None = None,
     to_s: float | None = None,
 ) -> Chart:
-    """Return a chart of quantities over the time of a test. Each point has the extremes of the values that the point
-    represents.
+    """Return a chart that shows quantities over the time of a test. Each point contains the extremes of the values that
+    it represents.
 
     Args:
-        order: names in the order of their colours. Names that are not listed receive the following colours.
-        from_s, to_s: the part of the time to draw; None for the beginning and the end of the test.
+        order: names in the order of their colours. Names that are not listed receive the colours that follow.
+        from_s, to_s: the part of the time that is drawn; None for the beginning and the end of the test.
     """
     begin_s, end_s = _span(stretches, from_s, to_s)
     unit, unit_s = find_time_unit(end_s - begin_s)
@@ -213,14 +217,14 @@ def draw_test(
 
 
 def _without_gaps(stretches: Sequence[Stretch], column_s: float) -> Iterator[Stretch]:
-    """Yield the stretches, divided at gaps without measurements that are wide enough to be visible."""
+    """Yield the stretches. A stretch is divided at each gap without measurements that is wide enough to be visible."""
     for stretch in stretches:
         for loads in LoadsOfTest(loads=stretch.loads).without_gaps(max(LEAST_GAP_S, column_s)):
             yield replace(stretch, loads=loads)
 
 
 def _span(stretches: Sequence[Stretch], from_s: float | None, to_s: float | None) -> tuple[float, float]:
-    """Return the first and the last moment to draw, in seconds."""
+    """Return the first and the last time that is drawn, in seconds."""
     starts_s = [stretch.loads[0].start_s - stretch.origin_s for stretch in stretches]
     ends_s = [stretch.loads[-1].end_s - stretch.origin_s for stretch in stretches]
     return (
@@ -230,7 +234,9 @@ def _span(stretches: Sequence[Stretch], from_s: float | None, to_s: float | None
 
 
 def _colours(names: Sequence[str], order: Sequence[str]) -> dict[str, str]:
-    """Return a colour for each name. The colour of preconditioning does not depend on the sections."""
+    """Return a colour for each name. Preconditioning always has the same colour, which does not depend on the
+    sections.
+    """
     places = [name for name in dict.fromkeys((*order, *names)) if name != FILL]
     return {
         name: _FILL_COLOUR if name == FILL else MANY_COLOURS[places.index(name) % len(MANY_COLOURS)] for name in names
@@ -252,7 +258,9 @@ def _flagged(stretches: Sequence[Stretch], begin_s: float, end_s: float, unit_s:
 
 
 def _points(stretch: Stretch, quantity: Quantity, begin_s: float, end_s: float, unit_s: float) -> tuple[Point, ...]:
-    """Return as many points of a stretch as fit on the part of the plot that the stretch covers."""
+    """Return the points of a stretch. Their number is limited to the number of columns that the stretch covers in the
+    plot.
+    """
     at_s, values = _series(stretch, quantity, (end_s - begin_s) / COLUMNS)
     within = (at_s >= begin_s) & (at_s <= end_s)
     at_s, values = at_s[within], values[within]
@@ -264,8 +272,8 @@ def _points(stretch: Stretch, quantity: Quantity, begin_s: float, end_s: float, 
 
 
 def _series(stretch: Stretch, quantity: Quantity, column_s: float) -> tuple[FloatArray, FloatArray]:
-    """Return times and values of a stretch. A load that is longer than a column has a value for each second if the run
-    contains the seconds. Any other load has one value.
+    """Return the times and values of a stretch. A load that is longer than a column has a value for each second, if the
+    run contains one-second samples. Any other load has one value.
     """
     by_second = bool(find_recorded((quantity,)))
     times: list[FloatArray] = []

@@ -1,7 +1,7 @@
-"""Describe the findings of a run with sentences and a few figures. Every output begins with these findings.
+"""Build texts about the findings of a run: sentences and a few figures. Every output begins with these findings.
 
-The findings are based on the results and on the figures that the plans of the tests request. No code in this package
-depends on the name of a test.
+The findings are based on the results and on the figures that the plans of the tests request. The code in this package
+does not depend on the name of a test.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tkperf.page.findings.whole_test_findings import Finding, build_findings
 
 
 def headlines(result: RunResult) -> tuple[Headline, ...]:
-    """Return the figures of a run that readers want to see first. A run of several tests always has the same six
-    figures.
+    """Return the figures of a run that readers want to see first. If a run has several tests, these are always the same
+    six figures.
     """
     return build_tiles(result) or build_headlines(result.tests)
 

@@ -23,13 +23,14 @@ _MIXES = (0, 100, 65)
 
 
 def find_settled(section: SectionResult, cell: CellResult) -> float | None:
-    """Return the rate at which a stream settled, or None.
+    """Return the rate at which a stream settled, or None if there is no such rate.
 
-    If the stream reached the specification's steady state, the rate is the value in the tables. Otherwise the rate is
-    the level that was found. The result is None if the stream did not settle, or if the section's rate is not IOPS.
+    If the stream reached steady state according to the specification, the rate is the value in the tables. Otherwise
+    the rate is the level that was found. The result is None if the stream did not settle, or if the rate of the section
+    is not IOPS.
     """
     level = find_characteristic(section, STEADY)
-    # Levels are searched for only in IOPS.
+    # tkperf searches for levels only in IOPS.
     if level is None or level.value is None or section.rate is not IOPS:
         return None
     of_window = cell.value(IOPS) if section.steady else None
@@ -37,13 +38,14 @@ def find_settled(section: SectionResult, cell: CellResult) -> float | None:
 
 
 def find_rate_series(section: SectionResult, workload: Workload, rate: Quantity) -> Timeline | None:
-    """Return the timeline of a workload's rate if this timeline contains levels; otherwise None."""
+    """Return the timeline of the rate of a workload, or None if this timeline contains no levels."""
     of_rate = (one for one in section.timelines if (one.workload, one.quantity) == (workload, rate.key))
     return next((one for one in of_rate if one.settled is not None), None)
 
 
 def find_shared(test: TestResult) -> Quantity | None:
-    """Return the quantity that the tables show over all sections, such as the block sizes of a throughput test.
+    """Return the quantity that the tables of all sections show, such as the tables over the block sizes of a throughput
+    test.
 
     Return None if the test has no such tables.
     """
@@ -62,7 +64,7 @@ def is_grid(section: SectionResult) -> bool:
 
 
 def choose_cells(cells: Sequence[CellResult]) -> list[CellResult]:
-    """Choose cells with one block size and different mixes: writes, then reads, then the mix that ran first."""
+    """Return cells with one block size and different mixes. The order is: writes, reads, and the mix that ran first."""
     four_kib = [cell for cell in cells if cell.workload.block_size_bytes == _BLOCK_SIZE_BYTES]
     first = (four_kib or cells)[0].workload
     alike = [
@@ -81,8 +83,9 @@ class Peak:
 
     Attributes:
         below: the ceiling of the mean latency that limited the choice, in words; empty if the test has no ceiling.
-        none_below: whether no demand was below the ceiling.
-        rivals: the other considered demands for which the interval of the rate overlaps the interval of the maximum.
+        none_below: whether no demand had a mean latency below the ceiling.
+        rivals: the other considered demands. For these demands, the interval of the rate overlaps the interval of the
+            maximum.
     """
 
     cell: CellResult
@@ -92,10 +95,11 @@ class Peak:
 
 
 def choose_peaks(section: SectionResult) -> list[Peak]:
-    """Return the maximum in a grid of demands for writes and for reads, as far as each ran.
+    """Return the maximum in a grid of demands for writes, and the maximum for reads. A direction that did not run is
+    omitted.
 
     The test itself chooses the same point (``choose_points``): the highest rate among the cells with a mean latency
-    below the ceiling. If no ceiling is set, all cells are considered.
+    below the ceiling. If there is no ceiling, all cells are considered.
     """
     rate = section.rate
     peaks = [_choose_peak(section, like, rate) for like in choose_cells(section.cells)[:2]]
@@ -130,7 +134,7 @@ def _choose_peak(section: SectionResult, like: CellResult, rate: Quantity) -> Pe
 
 
 def _overlap(one: CellResult, other: CellResult, rate: Quantity) -> bool:
-    """Return whether the intervals of the levels of both rates overlap. If an interval is unknown, return False."""
+    """Return whether the intervals of the levels of both rates overlap. If an interval is not known, return False."""
     of, to = one.uncertainty_of(rate), other.uncertainty_of(rate)
     if of is None or to is None:
         return False
@@ -142,11 +146,11 @@ def _overlap(one: CellResult, other: CellResult, rate: Quantity) -> bool:
 
 
 CellPlace = tuple[str, Workload]
-"""Place of a cell in a test: the name of its section, and its workload."""
+"""The place of a cell in a test. It consists of the name of the section and the workload."""
 
 
 def find_peaks_of_sections(sections: Sequence[SectionResult]) -> dict[CellPlace, CellPlace]:
-    """Map each cell whose load ran in several sections to the cell with the highest rate.
+    """Return, for each cell whose load ran in several sections, the cell with the highest rate.
 
     Imported results have a section for each demand, drive, host or condition. A load with cautions, such as buffered
     I/O, is compared only with loads that have the same cautions.
@@ -178,7 +182,7 @@ def find_single(section: SectionResult, like: CellResult) -> CellResult | None:
 
 
 def _alike(section: SectionResult, like: CellResult) -> list[CellResult]:
-    """Return the cells that differ from ``like`` only in the demand."""
+    """Return the cells that differ from ``like`` in the demand only."""
 
     def place(cell: CellResult) -> tuple[object, ...]:
         work = cell.workload

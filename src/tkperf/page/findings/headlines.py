@@ -1,4 +1,6 @@
-"""Choose the headline figures of a run: at most six of the most important figures, each with its verdict."""
+"""Choose the headline figures of a run. These are the most important figures, each with its verdict. There are no more
+than six.
+"""
 
 from __future__ import annotations
 
@@ -44,26 +46,28 @@ from tkperf.page.words.uncertainty import describe_ends, describe_flags, describ
 MOST = 6
 _WIDE = 0.20
 _TAIL = percentile(TAIL_PERCENT)
-_LEAST_SPIKE_HEIGHT = 2.0  # The section lists lower spikes.
+_LEAST_SPIKE_HEIGHT = 2.0  # lower spikes are listed only in the section
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """A headline figure: a figure that a reader wants to see first.
+    """A headline figure, which is a figure that a reader wants to see first.
 
     Attributes:
         test, section: empty for a figure that was not measured. For a whole test, only ``section`` is empty.
-        label: load and further words, such as ``4 KiB random write``. For a fixed figure, its name, such as ``Random
-            write``.
+        label: load and additional words, such as ``4 KiB random write``. For a fixed figure, the label is the name of
+            the figure, such as ``Random write``.
         load: the load of a fixed figure, such as ``4 KiB, TC2/QD16``; empty if the label contains the load.
         key: key of the quantity or characteristic.
         unit: unit in data files.
         value: value with all its digits.
-        text: value with its unit for readers, or a bound if the value lies beyond all values that were tried.
-        sure: the 95 % interval in percent, such as ``± 0.35 %``, or ``at least ± 0.35 %`` for a lower limit, or the two
-            ends of an asymmetric interval, such as ``0.0759 to 44.8``; empty if the interval is not known.
+        text: value with its unit, in the form that readers see. If the value lies beyond all values that were tried,
+            the text is a bound.
+        sure: the 95 % interval in percent, such as ``± 0.35 %``. If the width is only a lower limit, the text is ``at
+            least ± 0.35 %``. For an asymmetric interval, the text contains both ends, such as ``0.0759 to 44.8``. The
+            text is empty if the interval is not known.
         verdict: verdict on steady state in words. For a stream that was not judged, the text states whether the rate
-            still changed at the end. The text is empty if the section has no rule of steady state.
+            still changed at the end. The text is empty if the section has no rule for steady state.
         alarm: whether the reader must be warned. Reasons are: the section did not reach steady state or did not
             complete, the figure varied by more than the rule allows, its interval is wide, or the figure itself needs
             attention.
@@ -97,7 +101,8 @@ class _Candidate:
 
     Attributes:
         rank: 0 for the test's main figure, 1 for a second rate, 2 for other figures.
-        like: identity of the figure, so that equal figures appear only once; None to use the label and the key.
+        like: identity of the figure. Of several figures with the same identity, only one is shown. None means that the
+            label and the key are the identity.
     """
 
     rank: int
@@ -110,9 +115,10 @@ class _Candidate:
 
 
 def build_headlines(tests: Sequence[TestResult]) -> tuple[Headline, ...]:
-    """Return one headline of each test as long as there is room. Then add second headlines in the order of the tests.
+    """Return one headline of each test as long as there is space. Then add second headlines in the order of the tests.
 
-    A figure that another test already provides is not repeated. Periodic latency spikes are before all other headlines.
+    A figure that another test already provides is not repeated. A headline about periodic latency spikes precedes all
+    other headlines.
     """
     of_tests = [list(_of_test(test)) for test in tests]
     headlines: dict[tuple[str, str], tuple[int, Headline]] = {}
@@ -132,7 +138,9 @@ def build_headlines(tests: Sequence[TestResult]) -> tuple[Headline, ...]:
 
 
 def headline_spikes(tests: Sequence[TestResult]) -> Iterator[Headline]:
-    """Yield the maximum latency under the load with the highest periodic spikes. Without high spikes, yield nothing."""
+    """Yield the maximum latency under the load with the highest periodic spikes. If there are no high spikes, yield
+    nothing.
+    """
     found = find_highest_spikes(tests)
     if found is None:
         return
@@ -159,7 +167,7 @@ def headline_spikes(tests: Sequence[TestResult]) -> Iterator[Headline]:
 def find_highest_spikes(tests: Sequence[TestResult]) -> tuple[TestResult, SectionResult, Timeline] | None:
     """Return the test, the section and the timeline with the highest periodic spikes of the maximum latency.
 
-    The height of a spike is relative to the values around the spike. Return None without high spikes.
+    The height of a spike is relative to the values around the spike. Return None if there are no high spikes.
     """
     found = [
         (timeline.spikes.height, (test, section, timeline))
@@ -188,7 +196,7 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
         of_sections[1:] = [[replace(one, rank=2) for one in of] for of in of_sections[1:]]
     peaks = find_peaks_of_sections(sections)
     demands = {(cell.workload.jobs, cell.workload.io_depth) for section in sections for cell in section.cells}
-    # ``peaks`` does not contain streams, but a stream may have the same load and demand as other sections.
+    # ``peaks`` does not contain streams, although a stream can have the same load and demand as other sections.
     works = {workload: peak for (_, workload), (_, peak) in peaks.items()}
     by_name = {section.name: section for section in sections}
     every = [candidate for candidates in of_sections for candidate in candidates]
@@ -199,8 +207,8 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
 
     for candidate in sorted(every, key=rank):
         work, section = candidate.headline.workload, by_name[candidate.headline.section]
-        # A combination has no single demand, because each stream sets its own. The label therefore does not name a
-        # demand.
+        # A combination has no single demand, because each of its streams has its own demand. The label therefore does
+        # not contain a demand.
         if work is None or work.together:
             yield candidate
             continue
@@ -213,7 +221,7 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
 
 
 def _of_loads_together(test: TestResult, sections: Sequence[SectionResult]) -> Iterator[_Candidate]:
-    """Yield the effect of one load on another load, if the test measures such effects. The other figures of such a test
+    """Yield the effect of one load on another load, if the test measures such effects. All other figures of such a test
     are only intermediate results.
     """
     for section in sections:
@@ -228,7 +236,7 @@ def _of_loads_together(test: TestResult, sections: Sequence[SectionResult]) -> I
         headline = _made(test, section, found, label, text, value=found.value)
         sure = "" if found.value is None else describe_interval(found.value, found.uncertainty)
         doubt = describe_flags(effect.reader) or describe_flags(effect.alone)
-        # The figure of each neighbour is a separate figure.
+        # Each neighbour has a separate figure.
         like = (label, found.key)
         yield _Candidate(rank=min(place, 2), headline=_with_doubt(replace(headline, sure=sure), doubt), like=like)
 
@@ -238,7 +246,7 @@ def _with_doubt(headline: Headline, doubt: str) -> Headline:
 
 
 def _named(candidate: _Candidate, section: SectionResult, *, is_of_several: bool, demands: int) -> _Candidate:
-    """Return the candidate with the state of its section. If the test has several demands, also add the demand."""
+    """Return the candidate with the state of its section. If the test has several demands, the demand is also added."""
     headline = candidate.headline
     label, like = headline.label, candidate.key
     demand = "" if headline.workload is None else name_demand(headline.workload)
@@ -285,7 +293,7 @@ def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate
 
 def _of_streams(test: TestResult, section: SectionResult, streams: Sequence[StreamFigures]) -> Iterator[_Candidate]:
     """Yield the main figure of each stream of a combination. If a combination ran in several sections, each section has
-    its own figures.
+    separate figures.
     """
     for stream in streams:
         work = stream.cell.workload
@@ -308,8 +316,8 @@ def _of_stream(test: TestResult, section: SectionResult, shown: Sequence[Quantit
     settled, series = find_settled(section, cell), find_rate_series(section, cell.workload, IOPS)
     changes = series is not None and series.changes
     if shown[0] is IOPS and steady is not None and settled and changes and not section.steady:
-        # The mean over the whole stream would mix the fresh part with the settled part, and would differ from the
-        # number in the sentence.
+        # The mean over the whole stream would combine the fresh part with the settled part. It would also differ from
+        # the number in the sentence.
         level = _made(test, section, steady, f"{name}, settled (median)", say_value(settled, IOPS), value=settled)
         sure = describe_interval(settled, steady.uncertainty)
         yield _Candidate(rank=0, headline=replace(level, sure=sure), like=(name, IOPS.key))
@@ -345,8 +353,8 @@ def _with_series(candidate: _Candidate, series: Timeline | None) -> _Candidate:
 
 
 def _with_state(candidate: _Candidate, state: str) -> _Candidate:
-    """Return the candidate with the state in its label. Figures that differ only in the state count as equal, and the
-    first of these figures is used.
+    """Return the candidate with the state in its label. If figures differ only in the state, they count as equal, and
+    only the first of them is used.
     """
     if not state:
         return candidate
@@ -356,8 +364,8 @@ def _with_state(candidate: _Candidate, state: str) -> _Candidate:
 
 
 def _sought(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
-    """Yield the results for which the test searched: the highest offered rates, a recovery time, and the share of the
-    first rate.
+    """Yield the results for which the test searched. These results are the highest offered rates, a recovery time, and
+    the reached share of the first rate.
     """
     for measure, of in ((NO_BACKLOG, NO_BACKLOG.label), (SATURATED, SATURATED.label), (RECOVERY, "recovery")):
         found = find_characteristic(section, measure)
@@ -404,7 +412,7 @@ def _figure(
     """Yield the figure if it was measured.
 
     Args:
-        most: describes how the figure was chosen from a grid of demands.
+        most: a text about how the figure was chosen from a grid of demands.
     """
     what = "" if quantity.better is Better.HIGHER else f", {_short(quantity)}"
     label = name_figure(cell.workload) + what + (f", {most}" if most else "")
@@ -442,8 +450,8 @@ def build_headline(
 
 
 def _name_peak(peak: Peak) -> str:
-    """Return the name of the maximum. ``MaxIOPS`` is the PTS's name for the highest rate below the ceiling of the mean
-    latency.
+    """Return the name of the maximum. ``MaxIOPS`` is the name in the PTS for the highest rate below the ceiling of the
+    mean latency.
     """
     if not peak.below:
         return "highest,"
@@ -460,7 +468,8 @@ def describe_interval(value: float, known: Uncertainty | None, quantity: Quantit
     """Return the 95 % interval in the form of ``Headline.sure``.
 
     Args:
-        quantity: a latency has its unit in both ends of an asymmetric interval; None: the value is a plain number.
+        quantity: the quantity of the value. For a latency, both ends of an asymmetric interval contain the unit. None
+            means that the value is a plain number.
     """
     if known is None or known.expanded is None or not value:
         return ""
@@ -487,15 +496,15 @@ def judge_section(section: SectionResult) -> str:
     if section.verdict is None:
         return ""
     if section.steady is None:
-        # A stream ends at an amount or a time, not after a number of rounds, so a missing verdict does not mean a
-        # missed rule.
+        # A stream ends after an amount or a time, and not after a number of rounds. A missing verdict therefore does
+        # not mean that the rule was missed.
         return "" if section.slices else "not judged"
     return "steady state" if section.steady else "NOT steady"
 
 
 def _judge_figure(section: SectionResult, variation: Variation | None) -> str:
-    """Return the verdict on a figure. The rule judges only the tracking variables, so other figures show their
-    variation.
+    """Return the verdict on a figure. The rule judges only the tracking variables. For all other figures, the text
+    contains their variation.
     """
     if not section.complete or not section.steady:
         return judge_section(section)

@@ -1,4 +1,4 @@
-"""Describe the effect of one load on another load with words, sentences and headline figures."""
+"""Build words, sentences and headline figures about the effect of one load on another load."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tkperf.model.units import NOT_MEASURED, format_block_size_kib, format_numbe
 from tkperf.page.words.uncertainty import describe_flags
 from tkperf.procedures.interference import FIRST_CELL_AGAIN
 
-# If the interval of a factor contains 1, and the ratio of its ends is at most this value, the factor counts as 1. A
-# wider interval also contains effects that a user would notice.
+# If the interval of a factor contains 1, and the ratio between its ends does not exceed this value, the factor counts
+# as 1. A wider interval also contains effects that a user would notice.
 NARROW_INTERVAL = 1.1
 
 
@@ -33,14 +33,14 @@ def describe_limit(limit_us: float) -> str:
 
 
 def name_read_blocks(grid: InterferenceGrid) -> str:
-    """Return the block size and access of the reads in a grid: ``4 KiB random``."""
+    """Return the block size and the access of the reads in a grid: ``4 KiB random``."""
     reads = next(cell.reads.workload for cell in grid.cells.values() if cell.reads is not None)
     return f"{format_block_size_kib(reads.block_size_bytes)} KiB random"
 
 
 def describe_factor(effect: NeighbourEffect) -> str:
-    """Return a factor with its interval: ``2.31 × (2.29 to 2.33)``. If the reader did not reach its rate, return a
-    lower bound.
+    """Return a factor with its interval: ``2.31 × (2.29 to 2.33)``. If the reader did not reach its offered rate,
+    return a lower bound.
     """
     if effect.factor is None:
         return NOT_MEASURED
@@ -60,8 +60,8 @@ _WHY_NOT = {
 
 
 def describe_grid(test: TestResult, section: SectionResult) -> str:
-    """Return a sentence about the highest read rate within the limit next to the middle write rate. The text is empty
-    if the section has no grid.
+    """Return a sentence about the highest read rate within the limit while the drive writes at the middle write rate.
+    The text is empty if the section has no grid.
     """
     grid = build_grid(section)
     if grid is None:
@@ -109,8 +109,8 @@ def _describe_drift(test: TestResult, section: SectionResult) -> str:
 
 
 def find_drift(test: TestResult, section: SectionResult) -> float | None:
-    """Return the change of the read latency of the first cell in percent, or None if the cell was not measured
-    again.
+    """Return the change of the read latency of the first cell in percent, or None if the cell was not measured a second
+    time.
     """
     again = next((one for one in test.sections if one.name == FIRST_CELL_AGAIN), None)
     return None if again is None else find_drift_percent(section, again)
@@ -121,7 +121,8 @@ def _megabytes(point: LimitPoint) -> str:
 
 
 def label_grid(test: TestResult, section: SectionResult) -> tuple[Characteristic, str, str, str] | None:
-    """Return the headline figure of a grid with its label, its text, and the reason why it needs care.
+    """Return the headline figure of a grid. It consists of the label, the text, and the reason why the figure must be
+    read with care.
 
     Return None if the section has no complete grid.
     """
@@ -137,8 +138,8 @@ def label_grid(test: TestResult, section: SectionResult) -> tuple[Characteristic
 
 
 def _find_doubt(grid: InterferenceGrid, point: LimitPoint, drift: float | None) -> str:
-    """Return the reason why a limit needs care: a drift of the drive, or cells that the host limited. The text is empty
-    if there is no reason.
+    """Return the reason why a limit must be read with care: a drift of the drive, or cells that the host limited. The
+    text is empty if there is no reason.
     """
     if drift is not None and abs(drift) > grid.rules.max_drift_percent:
         return f"the mean read latency of the first cell changed by {drift:+.2g} % during the test"
@@ -146,8 +147,8 @@ def _find_doubt(grid: InterferenceGrid, point: LimitPoint, drift: float | None) 
 
 
 def describe_neighbours(section: SectionResult) -> str:
-    """Return a sentence that names the neighbours that slow the reader down most and least. The text is empty if there
-    are no neighbours.
+    """Return a sentence that names two neighbours: the neighbour that slows the reader down most, and the neighbour
+    that slows the reader down least. The text is empty if there are no neighbours.
     """
     effects = sorted(
         (one for one in find_neighbours((section,)) if one.factor is not None), key=lambda one: -(one.factor or 0.0)
@@ -162,8 +163,8 @@ def describe_neighbours(section: SectionResult) -> str:
 
 
 def _describe_effect(effect: NeighbourEffect) -> str:
-    """Describe how a second load changes the latency of the first load: the factor in words, or the statement that the
-    latency does not measurably change.
+    """Return a text about how a second load changes the latency of the first load. The text contains the factor, or
+    states that the latency does not measurably change.
     """
     known = effect.uncertainty
     ends = None if known is None or known.low is None or known.high is None else (known.low, known.high)
@@ -173,7 +174,9 @@ def _describe_effect(effect: NeighbourEffect) -> str:
 
 
 def label_neighbours(section: SectionResult) -> Iterator[tuple[Characteristic, str, str, NeighbourEffect]]:
-    """Yield the factor of each neighbour with its label, its text and the effect. The worst neighbour is first."""
+    """Yield the factor of each neighbour with its label, its text and the effect. The neighbour with the greatest
+    effect is first.
+    """
     effects = {one.combination: one for one in find_neighbours((section,))}
     factors = [one for one in section.characteristics if one.key == LATENCY_FACTOR.key]
     for found in sorted(factors, key=lambda one: -(one.value or one.at_least or 0.0)):

@@ -1,4 +1,4 @@
-"""Describe the findings of a section, and the changes of a stream over time, with sentences."""
+"""Build sentences about the findings of a section, and about the changes of a stream over time."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def say_value(value: float, quantity: Quantity) -> str:
 
 
 def say(cell: CellResult, quantity: Quantity) -> str:
-    """Return the result of a load as the end of a sentence: ``run at 27,000 IOPS``, ``take 37.2 µs on average``. The
-    text is empty if the quantity was not measured.
+    """Return the result of a load in the form that ends a sentence: ``run at 27,000 IOPS``, ``take 37.2 µs on
+    average``. The text is empty if the quantity was not measured.
     """
     value = cell.value(quantity)
     if value is None:
@@ -83,7 +83,7 @@ def say_tail(cell: CellResult, shown: Sequence[Quantity], of: str = "") -> str:
     the tail.
 
     Args:
-        of: the name of the I/Os, if the sentence needs the name.
+        of: the name of the I/Os, if the sentence must contain the name.
     """
     parts = []
     asked = [quantity for quantity in shown if quantity in PERCENTILES]
@@ -98,7 +98,9 @@ def say_tail(cell: CellResult, shown: Sequence[Quantity], of: str = "") -> str:
 
 
 def _join(limits: Sequence[tuple[str, str, str]]) -> str:
-    """Return limits as one text: ``99.9 % of the reads complete within 354 µs, of the writes within 305 µs``."""
+    """Return several limits as one text: ``99.9 % of the reads complete within 354 µs, of the writes within 305
+    µs``.
+    """
     share, of, time = limits[0]
     words = f"{share}{of} complete within {time}"
     for other, of_other, its_time in limits[1:]:
@@ -114,9 +116,9 @@ def _directions(cell: CellResult) -> tuple[Direction, ...]:
 
 
 def _within(cell: CellResult, direction: Direction, of: str) -> tuple[str, str, str] | None:
-    """Return the highest known share, the name of its I/Os, and the time within which these I/Os complete."""
+    """Return the highest share that is known, the name of its I/Os, and the time within which these I/Os complete."""
     names = [quantity.key for quantity in PERCENTILES]
-    # Percentiles above this tail are based on few I/Os, so the search begins at the tail.
+    # Percentiles above this tail are based on few I/Os, so the search begins at this tail.
     for quantity in reversed(PERCENTILES[: names.index(TAIL) + 1]):
         value = cell.value(quantity, direction)
         if value is not None:
@@ -127,8 +129,8 @@ def _within(cell: CellResult, direction: Direction, of: str) -> tuple[str, str, 
 
 
 def describe_stream_course(section: SectionResult) -> str:
-    """Describe how a stream changes over time: ``Random 4 KiB writes settle after 41 min 00 s at 27,000 IOPS (median),
-    30.4 % of ...``.
+    """Return a text about how a stream changes over time: ``Random 4 KiB writes settle after 41 min 00 s at 27,000 IOPS
+    (median), 30.4 % of ...``.
     """
     shown, rate = section.quantities, section.rate
     cell = section.cells[0] if section.cells else section.slices[-1].values
@@ -137,15 +139,15 @@ def describe_stream_course(section: SectionResult) -> str:
     settled = _settles(section, cell, rate) if leads is rate else ""
     words = settled or say(cell, leads)
     parts = [f"{load} {words}" if words else f"{load}: {leads.label} not measured"]
-    # The settled rate describes the end of the stream, but the tail describes the whole stream.
+    # The settled rate describes the end of the stream, whereas the tail latency describes the whole stream.
     of = "all I/Os" if settled and not section.steady else ""
     parts += filter(None, (say_tail(cell, shown, of),))
     return "; ".join(parts)
 
 
 def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
-    """Describe how the rate changes over time. The text is empty if tkperf did not search for levels, or if the rate
-    was not measured.
+    """Return a text about how the rate changes over time. The text is empty if tkperf did not search for levels, or if
+    the rate was not measured.
     """
     series = find_rate_series(section, cell.workload, rate)
     if series is None or find_characteristic(section, STEADY) is None:
@@ -160,8 +162,7 @@ def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
             within = f", after {say_value(fresh.value, rate)} fresh out of box{within}"
         if not mean:
             return ""
-        # The rate is the mean over the whole stream or over a window. At the end of the stream, the drive has a
-        # different rate.
+        # The rate is the mean over the whole stream or over a window. The rate at the end of the stream is different.
         return f"{mean} on average and were {describe_still_changing(series)}{within}"
     start = find_characteristic(section, STEADY_FROM[Recorded.SLICES])
     changes = start is not None and start.value is not None and series.changes
@@ -208,15 +209,15 @@ def _describe_fall(section: SectionResult) -> str:
 
 
 _MOST_RIVALS = 2
-# Twice the distance within which a rate counts as reached, because the lowest of many slices is lower than a typical
-# slice.
+# This limit is twice the distance within which a rate counts as reached, because the lowest of many slices is lower
+# than a typical slice.
 _FELL_AGAIN_PERCENT = 100 * (1 - 2 * RECOVERED_WITHIN)
 _THE_HIGHEST = "the highest rate "
 _NEGLIGIBLE_WAIT = 0.01  # as a share of the mean latency
 
 
 def describe_section(section: SectionResult) -> str:
-    """Describe the results of the section. The text is empty if the section has no results to describe."""
+    """Return a text about the results of the section. The text is empty if the section has no results."""
     if together := describe_streams(section):
         return together
     if section.slices:
@@ -233,7 +234,9 @@ def describe_section(section: SectionResult) -> str:
 
 
 def _describe_window(section: SectionResult) -> str:
-    """Return ``; steady in rounds 4–8, in which reads varied by 76 %``. Without steady state, return an empty text."""
+    """Return ``; steady in rounds 4–8, in which reads varied by 76 %``. If there is no steady state, return an empty
+    text.
+    """
     if not section.steady:
         return ""
     shown = [peak.cell for peak in choose_peaks(section)] if is_grid(section) else choose_cells(section.cells)
@@ -248,7 +251,9 @@ def _describe_window(section: SectionResult) -> str:
 
 
 def _describe_cells(section: SectionResult) -> str:
-    """Describe the results of a section's cells: ``Random 4 KiB writes run at 27,000 IOPS, reads at 98,000 IOPS``."""
+    """Return a text about the results of the cells of a section: ``Random 4 KiB writes run at 27,000 IOPS, reads at
+    98,000 IOPS``.
+    """
     shown = section.quantities
     lead, *others = choose_cells(section.cells)
     words = say(lead, shown[0])
@@ -265,8 +270,8 @@ def _describe_cells(section: SectionResult) -> str:
 
 
 def _describe_grid(section: SectionResult) -> str:
-    """Describe the maximum of a grid: ``Random 4 KiB writes reach 98,000 IOPS at TC32 QD32 (10.4 ms on average), and
-    9,800 IOPS with ...``.
+    """Return a text about the maximum of a grid: ``Random 4 KiB writes reach 98,000 IOPS at TC32 QD32 (10.4 ms on
+    average), and 9,800 IOPS with ...``.
     """
     rate = section.rate
     sentences = []
@@ -304,8 +309,8 @@ def _mean(cell: CellResult) -> str:
 
 
 def _describe_offered(section: SectionResult, found: Characteristic) -> str:
-    """Describe the result at offered rates: ``Random 4 KiB reads have no backlog up to 91,000 IOPS and saturate at
-    93,900 IOPS; ...``.
+    """Return a text about the results at offered rates: ``Random 4 KiB reads have no backlog up to 91,000 IOPS and
+    saturate at 93,900 IOPS; ...``.
     """
     load = capital(name_ios(found.workload))
     saturated = find_characteristic(section, SATURATED)
@@ -330,7 +335,7 @@ def _describe_offered(section: SectionResult, found: Characteristic) -> str:
 
 def _with_wait(cell: CellResult) -> str:
     """Return ``take 60.3 ms on average including the wait to be issued, 345 µs once issued``. The text is empty if the
-    wait of the I/Os is negligible.
+    I/Os hardly waited.
     """
     issued_us, whole_us = cell.value(LATENCY_MEAN), cell.value(LATENCY_WITH_WAIT)
     if issued_us is None or whole_us is None or whole_us <= (1 + _NEGLIGIBLE_WAIT) * issued_us:
@@ -342,8 +347,8 @@ def _with_wait(cell: CellResult) -> str:
 
 
 def _describe_areas(section: SectionResult) -> str:
-    """Describe the results over the disk: ``Random 64 KiB reads run at 180 IOPS on average over the disk (220 in its
-    first area, ...), ...``.
+    """Return a text about the results over the areas of a disk: ``Random 64 KiB reads run at 180 IOPS on average over
+    the disk (220 in its first area, ...), ...``.
     """
     quantity = section.quantities[0]
     words = ""

@@ -1,5 +1,5 @@
-"""Describe each stream of a combination: its rate, its latency, its flushes, and the trims of the region that it
-reads.
+"""Build texts about each stream of a combination: its rate, its latency, its flushes, and the trims of the region that
+the stream reads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tkperf.model.workload import ActiveRange, Workload
 from tkperf.page.naming import list_words, name_figure
 from tkperf.page.words.time_course import name_rounds
 
-# A sentence about more streams would be too long to read.
+# If there are more streams, a sentence about all of them would be too long.
 _MOST_STREAMS = 6
 
 
@@ -35,15 +35,15 @@ class StreamFigures:
 
     @property
     def load(self) -> str:
-        """Return the load of the stream without its name: ``4 KiB random read, TC2/QD8``."""
+        """Return the load of the stream without the name of the stream: ``4 KiB random read, TC2/QD8``."""
         work = self.cell.workload
         of_name = name_figure(work).removeprefix(f"{self.name}: ")
         return f"{of_name}, TC{work.jobs}/QD{work.io_depth}"
 
     @property
     def missed_percent(self) -> float | None:
-        """Return the completed share of the offered rate in percent. Return None if the stream kept up with the rate,
-        or if no rate was offered.
+        """Return the completed share of the offered rate in percent. Return None if the stream reached the offered
+        rate, or if no rate was offered.
         """
         offered, done = self.cell.workload.offered_iops, self.cell.value(IOPS)
         if offered is None or done is None or not has_backlog(self.cell):
@@ -52,7 +52,7 @@ class StreamFigures:
 
     @property
     def main(self) -> Quantity:
-        """Return the main quantity of the stream: the tail latency if the stream kept up with an offered rate,
+        """Return the main quantity of the stream. It is the tail latency if the stream reached an offered rate, and
         otherwise the rate.
         """
         work = self.cell.workload
@@ -88,7 +88,9 @@ class StreamFigures:
 
 
 def describe_latency(cell: CellResult) -> str:
-    """Return the tail of the latency, or the mean if the tail is not known. The text is empty if both are not known."""
+    """Return the tail of the latency, or the mean if the tail is not known. The text is empty if neither value is
+    known.
+    """
     for quantity in (TAIL, LATENCY_MEAN):
         value = cell.value(quantity)
         if value is not None:
@@ -97,7 +99,9 @@ def describe_latency(cell: CellResult) -> str:
 
 
 def find_streams(section: SectionResult) -> tuple[StreamFigures, ...]:
-    """Return the streams of a section in the order of their combination. The result is empty if each load ran alone."""
+    """Return the streams of a section in the order of their combination. The result is empty if the section has no
+    combination.
+    """
     cells = {cell.workload.part_key: cell for cell in section.cells if cell.workload.stream is not None}
     return tuple(
         StreamFigures(cell=cell, flushes=cells.get((name, True)))
@@ -138,7 +142,7 @@ def _describe_window(section: SectionResult) -> str:
 
 
 def describe_trimmed(workloads: Iterable[Workload], range_length_bytes: int | None) -> Iterator[str]:
-    """Yield the share of each reading stream's region that the trims of its combination cover.
+    """Yield, for each stream that reads, the share of its region that the trims of the combination cover.
 
     Args:
         range_length_bytes: length of the active range, which a load without a region uses; None if the length is not

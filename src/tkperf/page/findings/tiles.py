@@ -1,7 +1,7 @@
-"""Choose the tiles of a run: the same six figures in every report of several tests, after the finding that needs
-attention.
+"""Choose the tiles of a run. The first tile shows the finding that needs attention. It is followed by six figures,
+which are the same in every report of several tests.
 
-A comparison shows the same figures, so a tile has the same value as its cell in the matrix.
+A comparison shows the same figures, so a tile contains the same value as the cell in the matrix.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _OVER_DISK = "over the whole disk"
 
 
 def build_tiles(result: RunResult) -> tuple[Headline, ...]:
-    """Return the finding that needs attention, followed by the six figures. The result is empty if the six figures do
-    not suit the run.
+    """Return the finding that needs attention, followed by the six figures. The result is empty if the six figures are
+    not suitable for the run.
 
-    The figures do not suit a run of a single test, which has its own figures, or a run with too few of the six figures
-    (``FEWEST_FIXED``).
+    The figures are not suitable for a run of a single test, which has figures of its own. They are also not suitable
+    for a run that measured too few of the six figures (``FEWEST_FIXED``).
     """
     if len(result.tests) + len(result.not_begun) < 2:
         return ()
@@ -99,10 +99,11 @@ def _build_tile(result: RunResult, key: str, figure: DecisionFigure | None) -> H
 
 
 def find_attention(result: RunResult) -> tuple[Headline, ...]:
-    """Return the finding that a reader must know together with the figures: spikes, a cache, or throttling.
-
-    The result is empty if there is no such finding. Throttling is the last choice, because the verdict also mentions
+    """Return the finding that a reader must know together with the figures. The finding is about spikes, a cache, or
     throttling.
+
+    The result is empty if there is no such finding. Throttling has the lowest priority, because the verdict also
+    mentions throttling.
     """
     found = (*headline_spikes(result.tests), *_find_cache(result), *_find_throttling(result.tests))
     return tuple(replace(one, alarm=True, needs_attention=True) for one in found[:1])
@@ -145,7 +146,7 @@ def _find_cache(result: RunResult) -> Iterator[Headline]:
 
 
 def _is_throttled(section: SectionResult, cache: Cache) -> bool:
-    """Return whether the rate may have fallen because the drive was hot."""
+    """Return whether the temperature of the drive may have caused the fall of the rate."""
     return any(
         DisturbanceCode.THROTTLED in (one.values.disturbances or ())
         for one in section.slices
@@ -175,8 +176,8 @@ def _name_cache(test: TestResult, section: SectionResult, cache: Cache) -> Headl
 
 
 def _find_rate_at_end(section: SectionResult, cache: Cache) -> float | None:
-    """Return the IOPS at which the stream settled. If the stream did not settle, return the median IOPS of the last
-    tenth of the stream.
+    """Return the IOPS at which the stream settled. If the stream did not settle, return the median of the IOPS in the
+    last tenth of the stream.
     """
     cell = section.cell(cache.workload)
     settled = None if cell is None else find_settled(section, cell)

@@ -1,4 +1,4 @@
-"""Describe the findings of a run, test by test."""
+"""Build sentences about the findings of a run, test by test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tkperf.page.words.run import describe_progress
 from tkperf.page.words.time_course import describe_events, describe_excess
 from tkperf.page.words.uncertainty import describe_counts
 
-# If more sections than this number state a share of a rate, one sentence states all shares.
+# If more sections than this number report a share of a rate, one sentence contains all shares.
 _MOST_SHARES = 3
 # If more sections than this number have the same quantity, one sentence covers all of these sections.
 _MOST_ALIKE = 2
@@ -55,7 +55,8 @@ _CONDITIONS = {
 
 
 def build_findings(tests: Sequence[TestResult], range_length_bytes: int | None = None) -> tuple[Finding, ...]:
-    """Return the findings of each test: first its figures, then the doubts about it.
+    """Return the findings of each test. The sentences about its figures are first, followed by the doubts about the
+    test.
 
     Args:
         range_length_bytes: length of the active range; None if the length is not known.
@@ -108,7 +109,7 @@ def _of_section(test: TestResult, section: SectionResult, first: str | None, loa
     # The name of a section already contains its conditions.
     conditions = capital(", ".join(_CONDITIONS[caution] for caution in section.plan.cautions))
     if load in loads or conditions:
-        # A sentence about streams begins with the name of a stream, which keeps its spelling.
+        # A sentence about streams begins with the name of a stream. The spelling of this name is not changed.
         rest = text if cell is not None and cell.workload.together else f"{text[0].lower()}{text[1:]}"
         text = f"{section.name if load in loads else conditions}: {rest}"
     loads.add(load)
@@ -120,8 +121,8 @@ def _of_section(test: TestResult, section: SectionResult, first: str | None, loa
 
 
 def _find_firsts(test: TestResult) -> dict[str, str]:
-    """Return the sections whose rate is stated as a share of another section's rate. The value is the name of the other
-    section.
+    """Return the sections whose rate is reported as a share of the rate of another section. The value is the name of
+    the other section.
     """
     found: dict[str, str] = {}
     first_of: dict[object, str] = {}
@@ -135,7 +136,9 @@ def _find_firsts(test: TestResult) -> dict[str, str]:
 
 
 def _describe_shares(test: TestResult, firsts: dict[str, str]) -> str:
-    """Describe shares of a rate: ``Random 4 KiB writes run at 98.1 % (State 1) to 132 % (State 10) of the ...``."""
+    """Return a text about shares of a rate: ``Random 4 KiB writes run at 98.1 % (State 1) to 132 % (State 10) of the
+    ...``.
+    """
     shares = {
         section.name: share.value
         for section in test.sections
@@ -155,7 +158,9 @@ def _describe_shares(test: TestResult, firsts: dict[str, str]) -> str:
 
 
 def _several_alike(test: TestResult, sections: Sequence[SectionResult]) -> str:
-    """Describe sections with the same quantity and several block sizes, from the largest to the smallest block size."""
+    """Return a text about sections with the same quantity and several block sizes, from the largest to the smallest
+    block size.
+    """
     quantity = find_shared(test)
     measured = [section for section in sections if section.cells and section.complete]
     if quantity is None or len(measured) <= _MOST_ALIKE or any(one.areas for one in measured):
@@ -171,7 +176,9 @@ def _several_alike(test: TestResult, sections: Sequence[SectionResult]) -> str:
 
 
 def _from_to(cells: Sequence[CellResult], quantity: Quantity) -> str:
-    """Return the first and the last value: ``run at 510 MB/s with 1024 KiB blocks and 12.3 MB/s with 0.5 KiB``."""
+    """Return the first and the last value in words: ``run at 510 MB/s with 1024 KiB blocks and 12.3 MB/s with 0.5
+    KiB``.
+    """
     ordered = sorted(cells, key=lambda cell: -cell.workload.mean_block_bytes)
     largest, smallest = ordered[0], ordered[-1]
     words = f"run at {quantity.text(largest.value(quantity))} with {name_blocks(largest.workload)} blocks"
@@ -181,7 +188,7 @@ def _from_to(cells: Sequence[CellResult], quantity: Quantity) -> str:
 
 
 def _events(test: TestResult, sections: Sequence[SectionResult]) -> Iterator[Finding]:
-    """Yield the first few drops and spikes. The pages of the sections list all drops and spikes."""
+    """Yield sentences about the first few drops and spikes. The pages of the sections list all drops and spikes."""
     found = [(section, text) for section in sections for text in describe_events(section.timelines)]
     for section, text in found[:_MOST_EVENTS]:
         named = f"{section.name}: {text}" if len(sections) > 1 else text

@@ -31,9 +31,9 @@ from tkperf.page.shown_section import NO_LINKS, ShownSection
 from tkperf.page.words.run import describe_stream
 from tkperf.page.words.uncertainty import MEANING, describe_value, explain_marks, mark, summarise
 
-# Colours follow a logarithmic scale if the greatest value exceeds the smallest value by more than this factor.
+# If the ratio between the greatest and the smallest value exceeds this factor, colours have a logarithmic scale.
 WIDE_RANGE = 20.0
-# Columns of the table of a stream.
+# The columns in the table of a stream.
 STREAM_QUANTITIES = (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX)
 
 
@@ -43,10 +43,10 @@ class TableNumber:
 
     Attributes:
         value: the value; None if it was not measured.
-        digits: the digits, as in ``units.format_number``.
+        digits: the number of digits, as in ``units.format_number``.
         workload: the workload of the number; None if the number does not belong to a single workload.
         part: number of the round, area or slice; None if the number is a figure of the section.
-        measure, uncertainty: measure and uncertainty of the number; None if it has no uncertainty.
+        measure, uncertainty: the measure and the uncertainty of the number; None if the number has no uncertainty.
     """
 
     value: float | None
@@ -62,14 +62,14 @@ class TableNumber:
         """Return the number with its marks, or a dash if the number was not measured.
 
         Args:
-            unit: length of the shown unit in units of the value.
+            unit: length of the displayed unit, in units of the value.
         """
         if self.value is None:
             return NOT_MEASURED + self.mark
         return format_number(self.value / unit, self.digits) + self.mark
 
     def sure(self) -> str:
-        """Return a sentence with the full number and its uncertainty. The text is empty if the number was not
+        """Return a sentence with all digits of the number and its uncertainty. The text is empty if the number was not
         measured.
         """
         if self.value is None:
@@ -99,8 +99,8 @@ def build_table(
     Args:
         title: the name of the quantity, with its unit.
         head: the headings of the columns. The headings of the labels are first.
-        rows: the rows, each with ``labels`` texts followed by figures.
-        over: the basis of the numbers, such as the rounds of a window; empty if the title contains the basis.
+        rows: the rows. Each row consists of ``labels`` texts, followed by figures.
+        over: the basis of the numbers, such as the rounds of a window; empty if the title already contains the basis.
         across: the name of the field whose values are the headings of the columns, if there is such a field.
         notes: the meaning of the marks.
         shaded: whether all figures belong to one quantity, so that colours can show the size of a figure.
@@ -114,8 +114,8 @@ def build_table(
     ]
     title, head, lengths_us = _suit_latencies(title, head, labels, figures)
     by = describe_axes((*head[:labels], across)) if across else ""
-    # The stroke ("/") already identifies a mix. Other headings are plain numbers and need the title of the axis before
-    # the number.
+    # The slash ("/") already identifies a mix. All other headings are plain numbers and need the title of the axis
+    # before the number.
     before = f"{across} " if across not in ("", MIX.title) else ""
     title = capitalise(title) + (f" by {by}" if by else "")
     known = (
@@ -150,9 +150,10 @@ _IN_US = f"({LATENCY_MEAN.unit})"
 def _suit_latencies(
     title: str, head: Sequence[str], labels: int, figures: Sequence[Sequence[TableNumber]]
 ) -> tuple[str, tuple[str, ...], tuple[float, ...]]:
-    """Return the title and the headings with units that suit the latencies, and the length of the unit of each column.
+    """Return the title and the headings with units that suit the latencies. Also return the length of the unit of each
+    column.
 
-    A table of a single latency has one unit. Any other table has a unit for each column.
+    A table of a single latency has one unit. In any other table, each column has its own unit.
     """
     columns = [[row[number].value for row in figures] for number in range(len(head) - labels)]
     if _IN_US in title:
@@ -187,8 +188,9 @@ def shade(rows: Sequence[Sequence[float | None]]) -> tuple[tuple[float | None, .
     """Return the position of each figure between the smallest (0) and the greatest figure (1).
 
     None means that the figure was not measured, or that all figures are equal. The scale is logarithmic if the greatest
-    figure is more than ``WIDE_RANGE`` times the smallest. If the greatest figure is less than twice the smallest, its
-    position is its relative excess over the smallest figure instead of 1. Small differences therefore remain pale.
+    figure is more than ``WIDE_RANGE`` times the smallest. If the greatest figure is less than twice the smallest
+    figure, its position is not 1. Instead, its position is the relative difference from the smallest figure, so that
+    small differences have pale colours.
     """
     known = [value for row in rows for value in row if value is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
@@ -206,7 +208,7 @@ def shade(rows: Sequence[Sequence[float | None]]) -> tuple[tuple[float | None, .
 def figure(
     cell: CellResult | None, quantity: Quantity, direction: Direction = Direction.ALL, part: int | None = None
 ) -> TableNumber:
-    """Return a quantity of a cell with its marks. If there is no cell, the result counts as not measured."""
+    """Return a quantity of a cell with its marks. If there is no cell, the quantity counts as not measured."""
     if cell is None:
         return TableNumber(value=None)
     return TableNumber(
@@ -222,7 +224,7 @@ def figure(
 
 
 def describe_over(section: SectionResult, quantity: Quantity) -> str:
-    """Return the basis of a section's values: ``mean of rounds 1–5``. The text is empty if there is no window."""
+    """Return the basis of the values of a section: ``mean of rounds 1–5``. The text is empty if there is no window."""
     if not section.window:
         return ""
     window = format_window(section.window)
@@ -232,8 +234,8 @@ def describe_over(section: SectionResult, quantity: Quantity) -> str:
 
 
 def build_matrix(shown: ShownSection, quantity: Quantity) -> TableView:
-    """Build a table of one quantity for all cells of a section. The fields in which the workloads differ determine rows
-    and columns.
+    """Build a table of one quantity for all cells of a section. The rows and columns are the fields in which the
+    workloads differ.
     """
     section = shown.section
     layout = arrange(cell.workload for cell in section.cells)
@@ -265,11 +267,11 @@ def build_matrices(shown: ShownSection, quantities: Iterable[Quantity]) -> tuple
 
 
 def build_directions(shown: ShownSection, quantity: Quantity) -> TableView | None:
-    """Build a folded table of reads, writes and both together for mixed workloads. Return None if the reads have no
-    separate values.
+    """Build a folded table of reads, writes and both together for mixed workloads. Return None if there are no separate
+    values for the reads.
     """
     section = shown.section
-    # The reads and writes of a combination belong to its streams, and each stream has its own row.
+    # In a combination, reads and writes belong to the streams, and each stream has its own row.
     mixed = [cell for cell in section.cells if cell.workload.is_mixed and not cell.workload.is_combination]
     if all(cell.value(quantity, Direction.READ) is None for cell in mixed):
         return None
@@ -292,8 +294,8 @@ def build_directions(shown: ShownSection, quantity: Quantity) -> TableView | Non
 
 
 def build_listing(shown: ShownSection, asked: Figure) -> TableView:
-    """Build a table with a row for each workload. With ``apart``, also add rows for the reads and the writes of a
-    mix.
+    """Build a table with a row for each workload. If ``apart`` is True, the table also has separate rows for the reads
+    and the writes of a mix.
     """
     section, quantities = shown.section, find_quantities(asked.quantities)
     axes = find_axes(cell.workload for cell in section.cells)
@@ -324,10 +326,10 @@ def build_listing(shown: ShownSection, asked: Figure) -> TableView:
 
 
 def directions_of(workload: Workload, *, apart: bool) -> tuple[tuple[Direction, str], ...]:
-    """Return the directions to show for a workload, with their names.
+    """Return the directions that are shown for a workload, with their names.
 
     Args:
-        apart: whether to show the reads and the writes of a mix separately, too.
+        apart: whether to also show the reads and the writes of a mix separately.
     """
     if workload.flushes or workload.trims:
         return ((Direction.ALL, "flushes" if workload.flushes else "trims"),)
@@ -339,13 +341,15 @@ def directions_of(workload: Workload, *, apart: bool) -> tuple[tuple[Direction, 
 
 
 def name_column(quantity: Quantity) -> str:
-    """Return the heading of a quantity's column: ``p99.9 (µs)``."""
+    """Return the heading of the column for a quantity: ``p99.9 (µs)``."""
     unit = quantity.unit
     return f"{quantity.short} ({unit})" if unit and unit != quantity.short else quantity.short
 
 
 def build_areas(shown: ShownSection, quantity: Quantity) -> TableView:
-    """Build a table of a quantity over the areas of a disk: first, last, mean, slowest and fastest."""
+    """Build a table of a quantity over the areas of a disk. It contains the first, the last, the slowest and the
+    fastest area, and the mean.
+    """
     section = shown.section
     axes = find_axes(cell.workload for cell in section.cells)
     rows: list[tuple[str | TableNumber, ...]] = []
@@ -373,7 +377,7 @@ def build_areas(shown: ShownSection, quantity: Quantity) -> TableView:
 
 
 def build_stream(shown: ShownSection) -> TableView:
-    """Build a table of a stream with the first slice, the last slice, and the whole stream or its window."""
+    """Build a table of a stream. It contains the first slice, the last slice, and the whole stream or its window."""
     section = shown.section
     first, last = section.slices[0], section.slices[-1]
     of_window = "steady-state window" if section.verdict else "all slices"

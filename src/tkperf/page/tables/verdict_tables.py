@@ -1,4 +1,6 @@
-"""Build the tables of a whole test: tables of merged or compared sections, and the telemetry of the drives."""
+"""Build the tables of a whole test. They are tables of merged or compared sections, and the table of the telemetry of
+the drives.
+"""
 
 from __future__ import annotations
 
@@ -54,11 +56,12 @@ def build_section_tables(test: TestResult, merged: ShownSection | None) -> Itera
 
 
 def merge_sections(test: TestResult) -> SectionResult | None:
-    """Merge all sections of a test that have rounds. The plan of the result contains the figures of the whole test.
+    """Return one section that merges all sections of a test with rounds. The plan of the result contains the figures of
+    the whole test.
 
     Rounds with the same number are merged, although they did not run at the same time. The window is the window that
-    all sections share, or empty if the windows differ. Return None if nothing was measured, or if two sections have the
-    same workload.
+    all sections have in common, or empty if the windows differ. Return None if nothing was measured, or if two sections
+    have the same workload.
     """
     sections = [section for section in test.sections if section.rounds and not section.areas]
     workloads = [cell.workload for section in sections for cell in section.cells]
@@ -96,7 +99,7 @@ def _rounds(sections: list[SectionResult]) -> tuple[RoundResult, ...]:
 
 
 def _shared_matrices(test: TestResult, merged: ShownSection) -> Iterator[TableView]:
-    """Yield the tables that all sections share, if the plan of the test requests such tables."""
+    """Yield the tables that cover all sections, if the plan of the test requests such tables."""
     quantities = find_quantities(matrix_keys(merged.section.plan))
     measured = [section for section in test.sections if section.cells and not section.areas]
     notes = [f"{each.name} is not complete: its figures so far" for each in measured if not each.complete]
@@ -161,7 +164,7 @@ def _build(streams: Sequence[SectionResult], rate: Quantity, links: Mapping[Work
 
 def _found(section: SectionResult, measure: Measure) -> str | TableNumber:
     """Return the figure of a characteristic. The result is a dash if the analysis did not search for the
-    characteristic, and words if the search found nothing.
+    characteristic. If the search found nothing, the result is a text that states this.
     """
     found = find_characteristic(section, measure)
     if found is not None and found.value is None:
@@ -188,12 +191,12 @@ def _notes(recovers: bool) -> tuple[str, ...]:
 
 
 def _peak(slices: Sequence[SliceResult], quantity: Quantity) -> TableNumber:
-    """Return the greatest value among the slices."""
+    """Return the greatest value of the slices."""
     values = [value for slice_result in slices if (value := slice_result.values.value(quantity)) is not None]
     return TableNumber(value=max(values, default=None), digits=quantity.digits)
 
 
-# Attribute, label, divisor and digits.
+# The attribute, the label, the divisor and the number of digits.
 _ROWS = (
     ("temperature_least_c", "Temperature, lowest (°C)", 1, 1),
     ("temperature_mean_c", "Temperature, mean (°C)", 1, 1),

@@ -1,1 +1,1 @@
-"""Describe results in words. All outputs use the same words."""
+"""Build texts about results. All outputs use the same words."""

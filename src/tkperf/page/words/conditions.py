@@ -1,4 +1,4 @@
-"""Find conditions that differ between several runs, and parts that only some runs have."""
+"""Find conditions that differ between several runs, and parts that only some of the runs contain."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from tkperf.model.record import RunStatus
 from tkperf.model.units import format_capacity, format_count, list_names
 from tkperf.page.words.run import describe_progress, find_notices, find_warnings
 
-# Greatest number of entries that a text lists. The text counts the other entries.
+# The greatest number of entries that a text lists. If there are more entries, the text contains the number of the
+# remaining entries.
 MOST_LISTED = 5
-# Greatest number of runs with a flaw for which the text states the extent of the flaw.
+# The greatest number of runs with a flaw for which the text contains the extent of the flaw.
 _MOST_WITH_EXTENT = 3
 
 Of = Callable[[RunResult], object]
 ResultPlace = tuple[str, ...]
-# For each run: its places of one kind, such as sections, as the keys, and the titles of the places.
+# The places of one kind, such as sections, for each run. The place is the key, and its title is the value.
 PlacesOfRuns = tuple[dict[ResultPlace, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionGroup:
-    """Conditions of one kind. ``texts`` describes the conditions with their values.
+    """A group of conditions of one kind. ``texts`` describes the conditions with their values.
 
     Attributes:
         names: names of the conditions that differ, for a text on a single line.
@@ -113,7 +114,7 @@ def _facts(names: Sequence[str], results: Sequence[RunResult], conditions: dict[
 
 
 def _how(values: Iterable[object]) -> tuple[str, bool]:
-    """Return the verb for unequal values, and whether the values certainly differ.
+    """Return the verb for unequal values, and whether it is certain that the values differ.
 
     A value that is not known may be equal to the other values.
     """
@@ -122,7 +123,8 @@ def _how(values: Iterable[object]) -> tuple[str, bool]:
 
 
 def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
-    """Yield the tests, sections and cells that only some runs contain. Each text covers the same group of runs.
+    """Yield the tests, sections and cells that only some runs contain. Each text describes the parts that the same runs
+    contain.
 
     If a whole test is missing, its sections are not listed. If a whole section is missing, its cells are not listed.
     """
@@ -151,12 +153,12 @@ def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[st
 
 
 def find_remarks(name: str, result: RunResult) -> Iterator[str]:
-    """Yield the remarks that every reader of this run's numbers must know."""
+    """Yield the remarks that every reader of the values of this run must know."""
     yield from (f"{name}: {text}" for text in _remarks(result))
 
 
 def _join_remarks(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
-    """Yield the remarks of several runs. Equal remarks appear once. A notice that applies to all runs is omitted,
+    """Yield the remarks of several runs. Equal remarks are yielded once. A notice that applies to all runs is omitted,
     because the page shows it elsewhere.
     """
     by_text: dict[str, list[str]] = {}
@@ -230,7 +232,7 @@ def _count_of(number: int, count: int) -> str:
 
 
 def find_cut_short(name: str, result: RunResult) -> Iterator[str]:
-    """Yield a remark and the progress of each test, if the run did not complete."""
+    """If the run did not complete, yield a remark and the progress of each test."""
     yield from (f"{name}: {text}" for text in _cut_short(result))
 
 
@@ -244,8 +246,8 @@ def _cut_short(result: RunResult) -> Iterator[str]:
 
 
 def _list_values(names: Sequence[str], values: Iterable[object]) -> str:
-    """List the value of each run: ``A: 4, B: 1``. If there are many runs, list the runs with each value: ``4: A, B, C,
-    D and 12 more; 1: E``.
+    """Return a list of the value of each run: ``A: 4, B: 1``. If there are many runs, return a list of the runs with
+    each value: ``4: A, B, C, D and 12 more; 1: E``.
     """
     texts = ["not known" if value is None else str(value) for value in values]
     if len(texts) <= MOST_LISTED:
@@ -305,8 +307,7 @@ def _find_capacity(result: RunResult) -> str | None:
     return format_capacity(capacity_bytes) if isinstance(capacity_bytes, int | float) else None
 
 
-# Facts that distinguish drives. If such a fact is not known, as in imported runs, the measurement is still not
-# doubtful.
+# Facts that distinguish drives. A measurement is not doubtful because such a fact is not known, as in imported runs.
 _DIFFER_IF_KNOWN = ("capacity", "interface")
 _SURROUNDINGS: dict[str, Of] = {
     "capacity": _find_capacity,
@@ -350,8 +351,8 @@ def _common_tests(results: Sequence[RunResult]) -> list[TestResult]:
 
 
 def _profile_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[Difference]:
-    """Yield the differences between the numbers of the profiles for the common tests. Profiles with the same name may
-    contain different numbers.
+    """Yield the differences between the numbers in the profiles for the tests that all runs contain. Profiles with the
+    same name can contain different numbers.
     """
     tests = [test.name for test in _common_tests(results)]
     numbers = [find_numbers(result, tests) for result in results]
@@ -370,8 +371,8 @@ def _section_differences(
     condition: str,
     of: Callable[[RunResult, SectionResult], str | None],
 ) -> Iterator[Difference]:
-    """Yield the differences in a condition of sections. One difference covers all sections that differ in the same
-    way.
+    """Yield the differences in one condition of the sections. One difference covers all sections that differ in the
+    same way.
     """
     by_run = [_sections(result) for result in results]
     differing: dict[tuple[str | None, ...], list[str]] = {}

@@ -1,4 +1,4 @@
-"""Describe the course of a run: notices and warnings, progress, resumptions, and unreadable parts."""
+"""Build texts about the course of a run: notices and warnings, progress, resumptions, and unreadable parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tkperf.model.units import (
 from tkperf.page.words.uncertainty import count_disturbed
 from tkperf.runner.run_log import describe_under_way
 
-# Greatest number of unreadable rows for which tkperf prints a separate warning.
+# The greatest number of unreadable rows for which tkperf prints a separate warning.
 _MOST_NAMED = 20
 
 
@@ -56,8 +56,8 @@ _SHARING = {
 
 
 def describe_sharing(sharing: SharingState) -> str:
-    """Return a text about the influence that drives measured at the same time have on each other, as far as it is
-    known.
+    """Return a text about whether drives that were measured at the same time influenced each other. The text contains
+    only facts that are known.
     """
     return _SHARING[sharing]
 
@@ -76,12 +76,12 @@ def describe_place(place: BatchPlace) -> str:
 
 
 def find_warnings(result: RunResult) -> tuple[RunNote, ...]:
-    """Return the warnings of the run, and warnings about unfinished parts, resumptions and damage."""
+    """Return the warnings of the run. They include warnings about unfinished parts, resumptions and damage."""
     return (*result.warnings, *_of_the_end(result), *_warn_of_resumptions(result), *_warn_of_damage(result.left_out))
 
 
 def describe_progress(test: TestResult) -> str | None:
-    """Describe the progress of a test that is not complete: ``interrupted; complete: Throughput 1024k; cut off, figures
+    """Return the progress of a test that is not complete: ``interrupted; complete: Throughput 1024k; cut off, figures
     so far: ...``.
 
     Return None if the test is complete.
@@ -102,7 +102,7 @@ def describe_progress(test: TestResult) -> str | None:
 
 
 def describe_step_under_way(test: TestResult, status: RunStatus) -> str | None:
-    """Describe the step of a test that was not completed. Return None if there is no such step."""
+    """Return a text about the step of a test that was not completed. Return None if there is no such step."""
     return None if test.under_way is None else describe_under_way(test.under_way, status)
 
 
@@ -122,8 +122,8 @@ def describe_resumptions(result: RunResult, test: TestResult) -> tuple[str, ...]
 
 
 def describe_resumption(one: ResumptionResult) -> str:
-    """Describe a resumption: why the run stopped, which parts were measured again, which parts were added, and what
-    changed since the run stopped.
+    """Return a text about a resumption. It states why the run stopped, which parts were measured again, which parts
+    were added, and what changed since the run stopped.
     """
     parts = [*(_of_interruption(one) if one.interrupted else ()), *(_of_repetition(test, one) for test in one.replaced)]
     if one.added:
@@ -191,7 +191,7 @@ def _of_resumptions(resumptions: Sequence[ResumptionResult]) -> Iterator[str]:
 
 
 def _of_drives(result: RunResult) -> Iterator[str]:
-    """Yield the notices that a drive was throttled, or that a drive could not read or keep data."""
+    """Yield the notices that a drive was throttled, or that a drive failed to read or keep data."""
     throttled_s = {test.title: sum(drive.throttled_s or 0.0 for drive in test.telemetry) for test in result.tests}
     hot = [f"{title} ({format_duration(for_s)})" for title, for_s in throttled_s.items() if for_s]
     if hot:
@@ -215,7 +215,7 @@ def _of_damage(left_out: Sequence[LeftOut]) -> Iterator[str]:
 
 
 def _of_the_end(result: RunResult) -> Iterator[RunNote]:
-    """Yield a warning for each part that did not end or did not begin. While the run continues, yield nothing."""
+    """Yield a warning for each part that did not end or did not begin. While the run is in progress, yield nothing."""
     if result.status is RunStatus.RUNNING:
         return
     for test in result.tests:
@@ -237,7 +237,9 @@ def _warn_of_resumptions(result: RunResult) -> Iterator[RunNote]:
 
 
 def _warn_of_damage(left_out: Sequence[LeftOut]) -> Iterator[RunNote]:
-    """Yield a separate warning for each unreadable row up to a limit, and one warning for all other rows."""
+    """Yield a separate warning for each unreadable row, up to a limit. If there are more unreadable rows, yield one
+    warning for the remaining rows.
+    """
     for row in left_out[:_MOST_NAMED]:
         yield RunNote(code="left-out", text=f"left out: {row}")
     more = len(left_out) - _MOST_NAMED
@@ -246,9 +248,9 @@ def _warn_of_damage(left_out: Sequence[LeftOut]) -> Iterator[RunNote]:
         yield RunNote(code="left-out", text=text)
 
 
-# Codes of warnings that the page shows elsewhere: among the findings, or among the facts of the test.
+# Codes of warnings that the page shows elsewhere, among the findings or among the facts about the test.
 _TOLD_ELSEWHERE = ("resumed", "unfinished-test")
-# Greatest number of texts for each group on a page. The JSON export contains all texts.
+# The greatest number of texts for each group on a page. The JSON export contains all texts.
 MOST_OF_A_GROUP = 10
 _HOST = "host"
 _STEPS = "disturbances"
@@ -274,7 +276,7 @@ _GROUPS = {
     **dict.fromkeys(("preparation", "no-room", "not-as-new", "never-written", "would-be-refused"), _BEFORE),
 }
 
-# Greatest number of runs that fit into a badge.
+# The greatest number of runs that fit into a badge.
 _MOST_IN_BADGE = 2
 BADGES = {
     **{code: f"RUN {code.value.upper()}" for code in (ReasonCode.FAILED, ReasonCode.INTERRUPTED, ReasonCode.RUNNING)},
@@ -292,7 +294,7 @@ BADGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarningGroup:
-    """Warnings of one kind. ``count`` includes repeated texts and texts beyond the limit."""
+    """The warnings of one kind. ``count`` includes repeated texts and texts beyond the limit."""
 
     title: str
     count: int
@@ -311,17 +313,17 @@ def find_badges(result: RunResult) -> tuple[str, ...]:
 
 
 def find_banners(result: RunResult) -> tuple[str, ...]:
-    """Return the badges that the verdict does not already state."""
+    """Return the badges that are not already part of the verdict."""
     verdict = judge_run(result)
     said = {BADGES[reason.code] for reason in verdict.reasons if reason.code in BADGES}
     return leave_out_said(find_badges(result), said, simulated=verdict.simulated)
 
 
 def leave_out_said(banners: Sequence[str], said: Collection[str] = (), *, simulated: bool) -> tuple[str, ...]:
-    """Return the banners that a verdict does not already state.
+    """Return the banners that are not already part of a verdict.
 
     Args:
-        said: the keywords that the verdict states.
+        said: the keywords that the verdict contains.
         simulated: whether the verdict states that tkperf measured a model.
     """
     keywords = {*said, *(["SIMULATED"] if simulated else [])}
@@ -329,8 +331,8 @@ def leave_out_said(banners: Sequence[str], said: Collection[str] = (), *, simula
 
 
 def name_notices(of_runs: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
-    """Return the notices of several runs, each once. A notice that only some runs have contains the names of these runs
-    after its keyword: ``THROTTLED (A, B): ...``, ``THROTTLED (5 of 12 runs): ...``.
+    """Return the notices of several runs, each notice once. If a notice applies only to some runs, it contains the
+    names of these runs after its keyword: ``THROTTLED (A, B): ...``, ``THROTTLED (5 of 12 runs): ...``.
 
     Args:
         of_runs: the name of each run with its notices.
@@ -356,7 +358,7 @@ def name_notices(of_runs: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...
 
 
 def group_warnings(result: RunResult) -> tuple[WarningGroup, ...]:
-    """Group the warnings of the run according to their subject. Equal texts appear once."""
+    """Return the warnings of the run in groups with the same subject. Equal texts are included once."""
     by_group: dict[str, list[RunNote]] = {}
     for warning in find_warnings(result):
         if warning.code not in _TOLD_ELSEWHERE:
@@ -380,7 +382,7 @@ def summarise_warnings(groups: Sequence[WarningGroup]) -> str:
     """Return a summary of the groups: ``7 warnings: host (3), disturbed steps (4)``. The text is empty if there are no
     groups.
 
-    A warning may concern several steps, so the number of steps may be larger.
+    A warning may concern several steps, so the number of steps can be larger than the number of warnings.
     """
     if not groups:
         return ""

@@ -1,4 +1,4 @@
-"""Describe the course of a section in words: verdicts on steady state, and findings over time."""
+"""Build texts about the course of a section: verdicts on steady state, and findings over time."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from tkperf.page.naming import name_within
 
 MOST_SENTENCES = 8
 _SAME_PERIOD = 0.01  # as a share of the period
-# The text states no probability below 1 in 10^9, because a smaller number would not tell a reader more.
+# A text never contains a probability below 1 in 10^9, because a smaller number would not tell a reader more.
 _MOST_POWER = 9
 
 
 def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
     """Return the sentences about a section in the order of its findings. The result is empty if there are no findings.
 
-    A sentence also describes a stream that is level throughout. For rounds, a sentence describes the levels only if the
-    rate changes.
+    If a stream stays at one level, a sentence states this. For rounds, a sentence describes the levels only if the rate
+    changes.
     """
     axes = find_axes(timeline.workload for timeline in timelines)
     sentences = []
@@ -48,8 +48,8 @@ def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
 
 
 def without_totals(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
-    """Return the timelines without the timeline of the total of all streams, because it repeats the findings about the
-    streams.
+    """Return the timelines without the timeline of the total of all streams, because this timeline repeats the findings
+    about the streams.
     """
     streams = {timeline.workload.together for timeline in timelines if timeline.workload.stream is not None}
     return tuple(one for one in timelines if not one.workload.is_combination or one.workload.together not in streams)
@@ -96,8 +96,8 @@ def _events(timeline: Timeline) -> Iterator[str]:
 
 
 def _describe_levels(timeline: Timeline) -> str:
-    """Describe the levels of a rate: ``Fresh out of box 88,800 IOPS for 9 min 00 s (196.4 GB), settled at 27,000 IOPS
-    from 41 min 00 s on``.
+    """Return the levels of a rate in words: ``Fresh out of box 88,800 IOPS for 9 min 00 s (196.4 GB), settled at 27,000
+    IOPS from 41 min 00 s on``.
     """
     unit = QUANTITIES[timeline.quantity].unit
     in_rounds = timeline.recorded is Recorded.ROUNDS
@@ -121,7 +121,7 @@ def _describe_levels(timeline: Timeline) -> str:
 
 
 def describe_still_changing(timeline: Timeline) -> str:
-    """Describe a rate that did not settle: ``still falling at the end, by 6.8 % in the last quarter``."""
+    """Return a text about a rate that did not settle: ``still falling at the end, by 6.8 % in the last quarter``."""
     if timeline.is_too_short:
         return "measured for too short a time to tell whether the rate settled"
     if (swing := timeline.swing) is not None:
@@ -159,7 +159,7 @@ def _until(level: RateLevel, in_rounds: bool) -> str:
 
 
 def _describe_bursts(timeline: Timeline, bursts: Bursts) -> str:
-    """Describe bursts: ``60 bursts, idle time between them: median 44,500 IOPS, 43,900 to 94,100``."""
+    """Return bursts in words: ``60 bursts, idle time between them: median 44,500 IOPS, 43,900 to 94,100``."""
     return (
         f"{format_count(timeline.values, 'burst')}, idle time between them: median "
         f"{format_number(bursts.median)} {QUANTITIES[timeline.quantity].unit}, "
@@ -168,7 +168,7 @@ def _describe_bursts(timeline: Timeline, bursts: Bursts) -> str:
 
 
 def _describe_drops(timeline: Timeline) -> str:
-    """Describe sudden drops: ``3 sudden drops, the deepest from 27,000 to 120 IOPS at 5 min 00 s for 12 s``."""
+    """Return sudden drops in words: ``3 sudden drops, the deepest from 27,000 to 120 IOPS at 5 min 00 s for 12 s``."""
     unit = QUANTITIES[timeline.quantity].unit
     deepest: Drop = min(timeline.drops, key=lambda drop: drop.after / drop.before)
     in_rounds = timeline.recorded is Recorded.ROUNDS
@@ -188,7 +188,9 @@ def _describe_drops(timeline: Timeline) -> str:
 
 
 def _describe_spikes(timeline: Timeline, spikes: PeriodicSpikes) -> str:
-    """Describe periodic spikes: ``Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places ...``."""
+    """Return periodic spikes in words: ``Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places
+    ...``.
+    """
     in_rounds = timeline.recorded is Recorded.ROUNDS
     first = f"in round {spikes.first:.0f}" if in_rounds else f"at {format_duration(spikes.first)}"
     period = f"{_number(spikes.period)} {'rounds' if in_rounds else 's'}"
@@ -216,15 +218,17 @@ def describe_period(timeline: Timeline) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number with at most one decimal. A number within 0.05 of a whole number has no decimals."""
+    """Return a number with no more than one decimal. If the number differs from a whole number by less than 0.05, it
+    has no decimals.
+    """
     whole = round(value)
     return f"{whole:,}" if abs(value - whole) < 0.05 else f"{value:,.1f}"
 
 
-# Greatest number of digits that are added to the usual digits. With these digits, a range of only 0.001 % of the
+# The greatest number of digits that are added to the usual digits. With these digits, a range of only 0.001 % of the
 # average is still visible.
 _MOST_FINER = 3
-# Greatest number of digits after the decimal point, for a value slightly beyond its limit.
+# The greatest number of digits after the decimal point, for a value slightly beyond its limit.
 _MOST_DIGITS = 6
 
 
@@ -238,9 +242,9 @@ def name_rounds(numbers: Sequence[int]) -> str:
 
 
 def find_verdict_place(verdict: SteadyStateVerdict) -> int:
-    """Return the decimal place of the last digit of a verdict's values.
+    """Return the decimal place of the last digit that is shown for the values of a verdict.
 
-    The place is small enough for the range of the values, so that a reader can repeat the verdict from the printed
+    The place is small enough for the range of the values. A reader can therefore repeat the verdict with the printed
     values.
     """
     place = find_digit_place(verdict.average)
@@ -255,8 +259,8 @@ def format_verdict_value(verdict: SteadyStateVerdict, value: float) -> str:
 
 
 def describe_excess(verdict: SteadyStateVerdict) -> str:
-    """Explain why a window was not steady: ``slope 14 % (allowed 10 %)``. If no limit was exceeded, return the reason
-    of the verdict.
+    """Return the reason why a window was not steady: ``slope 14 % (allowed 10 %)``. If no limit was exceeded, return
+    the reason of the verdict.
     """
     excursions = (
         ("range", verdict.data_excursion, verdict.allowed_data_excursion),

@@ -1,4 +1,4 @@
-"""Describe uncertainties in the texts next to a figure, below a table, and in a sentence."""
+"""Build texts about uncertainties, for places beside a figure, below a table, and in a sentence."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ MEANING_OF_RATIO = (
     "values of both runs scatter."
 )
 _AT_LEAST = "at least"
-_MOST_PERCENT = 100  # Above this value, a percentage only shows that the figure is not known.
+_MOST_PERCENT = 100  # Above this value, a percentage shows only that the figure is not known.
 # Values are shown with three or four digits, so a smaller percentage would lie below the last digit.
 _LEAST_PERCENT = 0.05
-# The two ends of an interval are shown if the middle of the interval is farther from the value than this share of the
-# half-width.
+# If the distance between the value and the middle of the interval exceeds this share of the half-width, both ends of
+# the interval are shown.
 _LOPSIDED = 0.25
 _OR_WIDER = " or wider"
 _FROM = {
@@ -71,8 +71,8 @@ def describe_interval(value: float | None, uncertainty: Uncertainty | None, digi
 
 
 def add_interval(value: float | None, uncertainty: Uncertainty | None, digits: int | None = None) -> str:
-    """Return the value with its interval: ``93,883 ± 86``, ``1,352 (1,344 to 1,360)``. The value has as many digits as
-    the interval.
+    """Return the value with its interval: ``93,883 ± 86``, ``1,352 (1,344 to 1,360)``. The value has the same number of
+    digits as the interval.
 
     If the width is only a lower limit, return ``93,883, at least ± 86`` or ``1,352 (1,344 to 1,360 or wider)``.
     """
@@ -90,9 +90,10 @@ def add_interval(value: float | None, uncertainty: Uncertainty | None, digits: i
 
 
 def describe_share(percent: float, *, at_least: bool = False) -> str:
-    """Return ``± 0.35 %``, or ``at least ± 0.35 %`` for a lower limit. From 100 % on, return ``at least ± 100 %``.
+    """Return ``± 0.35 %``, or ``at least ± 0.35 %`` if the width is only a lower limit. From 100 % on, return ``at
+    least ± 100 %``.
 
-    For a percentage below the digits of the value, return ``± < 0.05 %``.
+    If the percentage is smaller than the last digit of the value, return ``± < 0.05 %``.
     """
     if percent >= _MOST_PERCENT:
         percent, at_least = _MOST_PERCENT, True
@@ -104,12 +105,14 @@ def _format_percent(percent: float) -> str:
 
 
 def is_below_digits(percent: float) -> bool:
-    """Return whether the half-width of an interval, in percent, is too small for the digits of a shown value."""
+    """Return whether the half-width of an interval, in percent, is smaller than the last digit of a displayed value."""
     return percent < _LEAST_PERCENT
 
 
 def is_lopsided(value: float, uncertainty: Uncertainty) -> bool:
-    """Return whether an interval extends much further to one side, so that its half-width would mislead a reader."""
+    """Return whether an interval extends much further on one side of the value, so that its half-width would mislead a
+    reader.
+    """
     low, high, half = uncertainty.low, uncertainty.high, uncertainty.expanded
     return (
         low is not None and high is not None and half is not None and abs(low + high - 2 * value) / 2 > _LOPSIDED * half
@@ -119,7 +122,8 @@ def is_lopsided(value: float, uncertainty: Uncertainty) -> bool:
 def describe_ends(uncertainty: Uncertainty, digits: int | None = None) -> str:
     """Return the ends of an interval: ``12.1 to 14.9``.
 
-    If the width is only a lower limit, return ``12.1 to 14.9 or wider``. Without an upper end, return ``above 12.1``.
+    If the width is only a lower limit, return ``12.1 to 14.9 or wider``. If there is no upper end, return ``above
+    12.1``.
     """
     assert uncertainty.low is not None
     wider = _OR_WIDER if uncertainty.at_least else ""
@@ -130,8 +134,8 @@ def describe_ends(uncertainty: Uncertainty, digits: int | None = None) -> str:
 
 
 def _to_same_place(value: float, uncertainty: Uncertainty, digits: int | None) -> str:
-    """Round the value to the second significant digit of the interval's width, so that the printed value differs from
-    both ends of the interval.
+    """Return the value, rounded to the second significant digit of the width of the interval. The printed value then
+    differs from both ends of the interval.
     """
     low, high = uncertainty.low, uncertainty.high
     if digits is not None or low is None or high is None or high <= low:
@@ -140,13 +144,13 @@ def _to_same_place(value: float, uncertainty: Uncertainty, digits: int | None) -
 
 
 def _second_place(value: float) -> int:
-    """Return the place of the second digit of a number."""
+    """Return the decimal place of the second digit of a number."""
     return floor(log10(abs(value))) - 1 if isfinite(value) else 0
 
 
 def describe_value(value: float | None, uncertainty: Uncertainty | None, measure: Measure) -> str:
-    """Return the full value with its interval and the basis of the interval. Without an interval, return the reason why
-    there is none.
+    """Return the value with all its digits, its interval, and the basis of the interval. If there is no interval,
+    return the reason why it is missing.
     """
     if value is None:
         return ""
@@ -165,7 +169,7 @@ def describe_value(value: float | None, uncertainty: Uncertainty | None, measure
 
 
 def summarise(figures: Iterable[tuple[Measure, float | None, Uncertainty | None]]) -> tuple[str, ...]:
-    """Return the lines below a table: the uncertainty of each measure in percent of its values.
+    """Return the lines below a table. They contain the uncertainty of each measure in percent of its values.
 
     The result is empty if nothing was computed, or if the figures cannot have an uncertainty.
     """
@@ -193,7 +197,9 @@ def summarise(figures: Iterable[tuple[Measure, float | None, Uncertainty | None]
 
 
 def _list_labels(labels: Sequence[str]) -> str:
-    """Return labels as one text: ``mean, p50, p99 latency``. A last word that all labels share appears once."""
+    """Return labels as one text: ``mean, p50, p99 latency``. If all labels have the same last word, the text contains
+    this word once.
+    """
     last = labels[-1].rpartition(" ")[2]
     short = [label.removesuffix(f" {last}") for label in labels[:-1]]
     alike = all(label.endswith(f" {last}") for label in labels)
@@ -218,7 +224,7 @@ def two_digits(value: float) -> str:
     """Return a number with two significant digits (GUM 7.2.6): ``0.35``, ``1.4``, ``310``."""
     if not value:
         return "0"
-    if not isfinite(value):  # Such a value comes from a damaged file.
+    if not isfinite(value):  # Only a damaged file contains such a value.
         return str(value)
     value = float(f"{value:.1e}")
     after = 1 - floor(log10(abs(value)))
@@ -231,7 +237,7 @@ _ALL = "fills included"
 
 
 class Flagged(Protocol):
-    """A figure of a table with the facts that decide its marks."""
+    """A figure of a table, with the facts that determine its marks."""
 
     @property
     def host_limited(self) -> bool | None: ...
@@ -243,7 +249,7 @@ class Flagged(Protocol):
 
 
 class WatchedStep(Protocol):
-    """A step with the facts about its disturbances."""
+    """A step, with the facts about its disturbances."""
 
     @property
     def disturbances(self) -> tuple[Disturbance, ...] | None: ...
@@ -257,7 +263,7 @@ def mark(flagged: Flagged | None) -> str:
 
 
 def explain_marks(flagged: Iterable[Flagged | None]) -> tuple[str, ...]:
-    """Return a line for each mark that occurs at the figures. Each line begins with the mark."""
+    """Return a line for each mark that occurs in the figures. Each line begins with the mark."""
     figures = [figure for figure in flagged if figure is not None]
     lines = [f"* {HOST_LIMITED}"] if any(figure.host_limited for figure in figures) else []
     codes = find_codes(code for figure in figures for code in figure.disturbances or ())
@@ -272,10 +278,10 @@ def is_flagged(flagged: Flagged) -> bool:
 
 
 def describe_flags(flagged: Flagged) -> str:
-    """Return one line with the reasons why a figure may not show the device alone. The text is empty if no reason is
-    known.
+    """Return one line with the reasons why a figure may not describe the device alone. The text is empty if no reason
+    is known.
     """
-    if not is_flagged(flagged):  # Most figures have no flag.
+    if not is_flagged(flagged):  # Most figures have no flag, so the function can return early.
         return ""
     words = [HOST_LIMITED] if flagged.host_limited else []
     words += [describe_disturbed(flagged.disturbances)] if flagged.disturbances else []
@@ -291,7 +297,9 @@ def count_disturbed(steps: Iterable[WatchedStep]) -> str:
 
 
 def join_flags(words: Iterable[str]) -> str:
-    """Return the texts that ``describe_flags`` returned for several figures as one text. Each reason appears once."""
+    """Return one text that combines the texts that ``describe_flags`` returned for several figures. Each reason is
+    contained once.
+    """
     text = "; ".join(words)
     lines = [HOST_LIMITED] if HOST_LIMITED in text else []
     codes = [code for code in DisturbanceCode if WORDS[code] in text]
@@ -301,7 +309,7 @@ def join_flags(words: Iterable[str]) -> str:
 def describe_counts(
     steps: Mapping[DisturbanceCode, int] | None, not_compared_steps: int | None, watched: Iterable[WatchedStep] = ()
 ) -> str | None:
-    """Return the number of a test's disturbed steps of each kind.
+    """Return the number of disturbed steps of each kind in a test.
 
     Example: ``24 steps, fills included: 20 steps with other I/O on the device; 6 steps with ...``. Return None if no
     step was disturbed, and all steps were watched and compared.
@@ -318,7 +326,7 @@ def describe_counts(
 
 
 def describe_disturbances(flagged: Flagged, foreign_bytes: int | None) -> str:
-    """Describe the disturbances of a figure.
+    """Return a text about the disturbances of a figure.
 
     Args:
         foreign_bytes: the bytes of I/O of other programs; None if tkperf could not compare the amounts of I/O.
@@ -330,10 +338,11 @@ def describe_disturbances(flagged: Flagged, foreign_bytes: int | None) -> str:
 
 
 def describe_gaps(longest_s: float, steps: Mapping[DisturbanceCode, int] | None) -> str:
-    """Describe the longest time between two steps, and count the gaps that were flagged as too long.
+    """Return a text about the longest time between two steps and about the number of gaps that were flagged as too
+    long.
 
-    Two steps may overlap by a moment. The text does not state a limit, because the limit depends on the load before the
-    gap.
+    Two steps may overlap for a moment. The text does not contain a limit, because the limit depends on the load before
+    the gap.
     """
     longest = "none" if longest_s <= 0 else f"{longest_s * 1000:.1f} ms"
     if steps is None:
@@ -345,7 +354,9 @@ def describe_gaps(longest_s: float, steps: Mapping[DisturbanceCode, int] | None)
 
 
 def describe_window(disturbed: int | None) -> str:
-    """Describe the disturbed steps of a verdict's window. The text is empty if no step was disturbed."""
+    """Return a text about the disturbed steps in the window of a verdict. The text is empty if no step was
+    disturbed.
+    """
     if not disturbed:
         return ""
     return f"; {format_count(disturbed, 'step')} of the window disturbed"
