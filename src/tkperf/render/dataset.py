@@ -1,8 +1,8 @@
 """Write a data set of many runs: a folder ``run_id=ID`` for each run, with a Parquet file for each table.
 
 In addition to the tables of a run, each folder contains a table of the run itself and a table of its figures. A folder
-receives its final name when all its tables are complete, and is replaced in one step. A reader therefore sees either
-the complete run or nothing (ADR 61).
+receives its final name only when all its tables are complete, and an existing folder is replaced in one step. A reader
+therefore finds either the complete run or no run (ADR 61).
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from tkperf.runfile.writers import FileStamp
 from tkperf.system.output_files import UNFINISHED, make_folder, remove_folder, replace_file, replace_folder
 
 MARKER = "_tkperf_dataset.json"
-"""Name of the file that identifies a data set. Readers of Parquet ignore names that begin with an underscore."""
+"""The name of the file that identifies a data set. Programs that read Parquet ignore names that begin with an
+underscore.
+"""
 FORMAT = 1
 _EXPORTED = "_export.json"
 _PARTITION = "run_id="
@@ -44,12 +46,12 @@ _CODE = ("dataset", "export_json", "export_tables", "parquet")
 
 
 class ExportedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """State of a run in a data set.
+    """The state of a run in a data set.
 
     Attributes:
         file: the name of the run file.
         stamp, digest: the state and the digest of the run file.
-        entries: number of log entries in the run file. A resumed run has more entries.
+        entries: number of log entries in the run file. The number increases when a run is resumed.
         made_by: the version and the code of tkperf, the columns of the tables, and the options of the export.
         files: the size of each file in the folder.
     """
@@ -88,8 +90,8 @@ def describe_columns() -> str:
 
 
 class Dataset:
-    """An open data set. While it is open, no other process writes to it. ``runs`` contains the runs, with the ids of
-    the runs as the keys.
+    """An open data set. No other process can write to the data set while it is open. ``runs`` contains the runs, with
+    the IDs of the runs as the keys.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -103,11 +105,12 @@ class Dataset:
 
     def path_of(self, run_id: str) -> Path:
         """Return the folder of a run."""
-        # The id is written with dashes, so that no reader interprets it as a number.
+        # The ID is written with dashes, so that no program interprets it as a number.
         return self._folder / f"{_PARTITION}{UUID(run_id)}"
 
     def put(self, run: ExportedRun, tables: Sequence[DataTable]) -> ExportedRun:
-        """Write a run to the data set. A run with the same id is replaced. Return the run with the sizes of its files.
+        """Write a run to the data set. If the data set already contains a run with the same ID, that run is replaced.
+        Return the run with the sizes of its files.
 
         Raises:
             UsageError: the folder of the run contains other files, is not a folder, or cannot be written.
@@ -136,7 +139,7 @@ class Dataset:
     def note_state(self, former: ExportedRun, stamp: FileStamp) -> None:
         """Record a new state of a run file whose content is unchanged. The next export then does not read the file."""
         noted = msgspec.structs.replace(former, stamp=stamp)
-        # An error is ignored, because the only consequence is that the next export reads the file again.
+        # An error is ignored. Its only consequence is that the next export reads the file again.
         with suppress(OSError):
             replace_file(self.path_of(former.run_id) / _EXPORTED, [msgspec.json.encode(noted)])
         self.runs[former.run_id] = noted
@@ -166,8 +169,8 @@ def open_dataset(folder: Path) -> Iterator[Dataset]:
     """Open a data set, or create a data set in a new or empty folder.
 
     Raises:
-        UsageError: the folder has other content, its data set comes from another version of tkperf, or another process
-            writes to it.
+        UsageError: the folder has other content, another version of tkperf created the data set, or another process is
+            writing to it.
     """
     try:
         make_folder(folder)
@@ -210,12 +213,12 @@ def _require_dataset(folder: Path) -> None:
 
 
 def _remove_unfinished(folder: int) -> None:
-    """Remove the incomplete folders of an export that was killed. At this moment, only this process writes to the data
-    set.
+    """Remove the incomplete folders that an export left behind when it was killed. No other process writes to the data
+    set at this time.
     """
     for name in filter(UNFINISHED.fullmatch, os.listdir(folder)):
-        # A link, or a folder that contains folders, was not created by an export. It may remain, because readers ignore
-        # its hidden name.
+        # If the entry is a link, or a folder that contains folders, no export created it. The entry may remain, because
+        # programs that read the data set ignore its hidden name.
         with suppress(OSError):
             if name.endswith(".part"):
                 os.unlink(name, dir_fd=folder)
@@ -268,7 +271,9 @@ _FIGURE = {
 
 
 def build_dataset_tables(result: RunResult, figures: RunFigures) -> Iterator[DataTable]:
-    """Yield the table of the run, which has one row, and the table of its figures, which has a row for each value."""
+    """Yield the table of the run, which has one row, and the table of the figures of the run, which has a row for each
+    value.
+    """
     yield DataTable(name="runs", types={**_PLACE, **_RUN}, rows=(_build_run(result, figures),))
     yield DataTable(name="figures", types={**_PLACE, **_FIGURE}, rows=tuple(_build_figures(figures)))
 
@@ -343,5 +348,7 @@ def _text(value: object) -> str | None:
 
 
 def _count(value: object) -> int | None:
-    """Return a number that fits into the column. A run file from another source may contain any number."""
+    """Return the number, or None if the number does not fit into the column. A run file from another source can contain
+    any number.
+    """
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None

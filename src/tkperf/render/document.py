@@ -1,4 +1,6 @@
-"""Lay out a printed report as plain data: rows of charts with their drawings, and the PTS's header of each page."""
+"""Build the layout of a printed report as plain data: rows of charts with their drawings, and the header that the PTS
+requires on each page.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +22,25 @@ from tkperf.render.charts.draw import draw
 from tkperf.render.charts.frame import Spec, find_colour
 from tkperf.render.paper import FAMILY, Document, charts_of, parts_of
 
-# Widths of a chart in Vega's pixels, for half the width of the text and for the full width. At these widths, letters of
-# 12 px are printed with 7.5 pt.
+# Widths of a chart in pixels of Vega, for half the width of the text and for the full width. At these widths, letters
+# of 12 px are printed with a size of 7.5 pt.
 HALF_WIDTH, WHOLE_WIDTH = 390, 806
-# Number of small charts in a row, the width of each small chart, and its printed height relative to the screen.
+# The number of small charts in a row, the width of each small chart, and its printed height as a multiple of its height
+# on the screen.
 SMALL_IN_ROW, SMALL_WIDTH, SMALL_SCALE = 4, 190, 100 / 170
 _TOO_LONG = re.compile(r"(\S{40})(?=\S)")
-# Greatest number of columns of a list.
+# The greatest number of columns of a list.
 MOST_COLUMNS = 7
-# Lengths in characters: one line of a page's header, and two lines of a column.
+# Lengths in characters. The first two are one line of the header of a page, and the last is two lines of a column.
 MOST_OF_BANNER = 120
 MOST_OF_ABOUT = 160
 MOST_OF_FACT = 64
-# Printed heights relative to the screen. Twelve charts of half the width fill a page. Charts over time are lower,
-# because they have no names next to curves, and because other charts of the same period are below them.
+# Printed heights as multiples of the heights on the screen. Twelve charts with half the width fill a page. Charts over
+# time are lower, because they have no names beside their curves, and because other charts of the same period are below
+# them.
 CHART_SCALE, LONE_SCALE, TIMELINE_SCALE, OPENING_SCALE = 112 / 300, 80 / 300, 70 / 300, 210 / 300
-# Sizes in pixels: an axis, an entry of a legend, a letter, and a capital letter. Texts on the page contain few capital
-# letters.
+# Sizes in pixels: an axis, an entry of a legend, a letter, and a capital letter. The texts on a page contain few
+# capital letters.
 _AXIS_PX, _ENTRY_PX, _LETTER_PX, _CAPITAL_PX = 60, 30, 7, 10
 
 
@@ -74,11 +78,11 @@ def compose(view: ReportView) -> Document:
         for row in report["decision"]["rows"]:
             if row["colour"]:
                 row["colour"] = find_colour(row["colour"])
-    # A printed page has no first screen on which the charts must fit, and the names next to curves need the height.
+    # A printed page has no first screen on which the charts must fit. The names beside the curves need the height.
     report["lead_charts"] = _lay_out([_heighten(chart) for chart in view.lead_charts])
     of_overview = [chart.on_paper for chart in view.overview_charts]
-    # The first view of each chart is first, as on the screen. A high chart then leaves no gap at the end of the first
-    # page.
+    # The first view of each chart is placed first, as on the screen. In this order, a high chart leaves no gap at the
+    # end of the first page.
     report["overview_charts"] = _lay_out(
         [*chain(*(views[:1] for views in of_overview)), *chain(*(views[1:] for views in of_overview))]
     )
@@ -102,7 +106,7 @@ def compose(view: ReportView) -> Document:
         part["charts"] = _lay_out(drawn, narrow=part.get("is_narrow", False))
         part["levels"] = [f"{chart.question} {chart.level}".lstrip() for chart in of_part if chart.level]
     _caption_once(report)
-    # Drawings are cleaned separately, because a word in a drawing must not be broken.
+    # The drawings are cleaned separately, because words in a drawing must not be broken.
     specs = [chart.pop("spec") for chart in charts_of(report)]
     document: Any = _clean(report)
     for chart, spec in zip(charts_of(document), specs, strict=True):
@@ -111,9 +115,9 @@ def compose(view: ReportView) -> Document:
 
 
 def _is_one_of_many(test: TestView, section: SectionView) -> bool:
-    """Return whether a section has only one chart, and the table of its test has a row for the section.
+    """Return whether a section has only one chart, and the table of its test contains a row for the section.
 
-    Two such sections fit next to each other on the page. The HTML report contains the other values of the section.
+    Two such sections fit side by side on the page. The HTML report contains all other values of the section.
     """
     drawn = [view for chart in _without_repeated(section.charts, test.events.charts) for view in chart.on_paper]
     return (
@@ -134,8 +138,8 @@ def _caption_once(report: Document) -> None:
 
 
 def _without_repeated(charts: Sequence[ChartView], of_test: Sequence[ChartView]) -> tuple[ChartView, ...]:
-    """Return the charts of a section without those questions that charts of the whole test answer for the same
-    period.
+    """Return the charts of a section. A chart is omitted if its question is already answered by a chart of the whole
+    test for the same period.
     """
     covered = {chart.question for chart in of_test if chart.below}
     return tuple(chart for chart in charts if chart.question not in covered)
@@ -147,8 +151,8 @@ def _heighten(view: ChartView) -> ChartView:
 
 
 def _without_charts(test: TestView) -> Document:
-    """Return a test as plain data without its charts. The charts are added later, in the views that the specification
-    requires.
+    """Return a test as plain data without its charts. The charts are added later. Their views are those that the
+    specification requires.
     """
     plain = replace(
         test,
@@ -170,8 +174,8 @@ def _without_charts(test: TestView) -> Document:
 
 
 def _find_printed(tables: Sequence[TableView]) -> tuple[TableView, ...]:
-    """Return the tables for paper, without the tables that a page shows only on demand. The HTML report contains all
-    tables.
+    """Return the tables for the printed report. Tables that a page shows only when the user opens them are omitted. The
+    HTML report contains all tables.
     """
     return tuple(table.on_paper for table in tables if not table.folded)
 
@@ -190,13 +194,13 @@ def _shorten(blocks: FactBlocks) -> FactBlocks:
 
 
 def _lay_out(charts: Sequence[ChartView], *, narrow: bool = False) -> list[list[Document]]:
-    """Return rows of charts. A row contains two charts of half the page's width, or a wide chart with charts of the
-    same period below it.
+    """Return rows of charts. A row contains two charts with half the width of the page, or a wide chart with charts of
+    the same period below it.
 
-    Four small charts share a row.
+    A row can also contain four small charts.
 
     Args:
-        narrow: whether the charts have half of the width, because another section is next to them.
+        narrow: whether the charts have half of the width, because another section is beside them.
     """
     if narrow:
         return [[_for_print(chart, scale=CHART_SCALE, width=HALF_WIDTH)] for chart in charts]
@@ -209,14 +213,14 @@ def _lay_out_pairs(charts: Sequence[ChartView]) -> list[list[Document]]:
     groups: list[list[ChartView]] = []
     for chart in charts:
         if chart.below and groups:
-            # A chart with ``below`` belongs to the latest chart with the same time axis, even if other charts follow
-            # that chart.
+            # A chart with ``below`` belongs to the latest chart with the same time axis, even if other charts were
+            # placed after that chart.
             aligned = (group for group in reversed(groups) if group[0].aligned)
             next(aligned, groups[-1]).append(chart)
         else:
             groups.append([chart])
     rows: list[list[ChartView]] = []
-    pairs = False  # Whether the last row has room for a second chart.
+    pairs = False  # Whether the last row has space for a second chart.
     for group in groups:
         if pairs and len(group) == 1:
             rows[-1] += group
@@ -238,19 +242,21 @@ def _draw_row(row: Sequence[ChartView]) -> list[Document]:
 
 
 def _for_print(view: ChartView, *, scale: float, width: int) -> Document:
-    """Return a chart with its drawing. The title and the flags below the title become texts."""
+    """Return a chart with its drawing. The title and the flags below the title are removed from the drawing and become
+    texts.
+    """
     # The keywords apply to every figure. They are printed at the top of the page, so the chart does not repeat them.
     spec: Any = draw(replace(view.chart, keywords=""), scale)
     title, config = spec.pop("title"), spec["config"]
     if isinstance(view.chart, HeatMap):
-        # The caption already explains the shades, and without the title the legend needs one line less.
+        # The caption already explains the shades. If the legend has no title, it needs one line less.
         spec["layer"] = [_without_legend_title(layer) for layer in spec["layer"]]
     orient = config["legend"].get("orient", "right")
     drawn = _settle(spec, orient, width) | {
         "width": width,
         "autosize": {"type": "fit-x", "contains": "padding"},
         "height": round(spec["height"] * scale),
-        # The texts of marks for screen readers are switched off, because they take time and the PDF does not contain
+        # The texts of marks for screen readers are switched off. They would take time, and the PDF does not contain
         # them.
         "config": config | {"aria": False, "font": FAMILY},
     }
@@ -272,11 +278,11 @@ def _without_legend_title(layer: Mapping[str, Any]) -> Spec:
 
 
 def _settle(part: Mapping[str, Any], orient: str, width: int) -> Spec:
-    """Return a chart or a layer for print: without zoom, so that no clipping is necessary, and with legends that are no
+    """Return a chart or a layer for print. The chart cannot be zoomed, so no clipping is necessary. The legends are not
     wider than the chart.
 
     Args:
-        orient: the place of legends that do not name a place.
+        orient: the position of legends that do not define a position of their own.
     """
     settled = dict(part)
     if "params" in part:
@@ -292,7 +298,7 @@ def _settle(part: Mapping[str, Any], orient: str, width: int) -> Spec:
 
 
 def _fit_legend(channel: Any, orient: str, width: int) -> Any:
-    """Return the channel with as many columns in the legend as fit, if the legend is above or below the plot."""
+    """Return the channel. If its legend is above or below the plot, the legend has as many columns as fit."""
     names = channel.get("scale", {}).get("domain", []) if channel else []
     legend = channel.get("legend", {}) if names else None
     if legend is None or legend.get("orient", orient) == "right":
@@ -310,8 +316,8 @@ def _letter_px(letter: str) -> int:
 
 
 def _clean(value: object) -> object:
-    """Return text from other sources in a form that can be printed. In very long words, places are added at which the
-    word may be broken.
+    """Return text from other sources in a form that can be printed. In very long words, the function inserts positions
+    at which a word can be broken.
     """
     if isinstance(value, str):
         return _TOO_LONG.sub("\\1\u200b", typeset(drop_controls(value)))

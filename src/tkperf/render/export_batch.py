@@ -27,8 +27,8 @@ _SKIPPED = (DriveStage.WAITING, DriveStage.RUNNING)
 
 
 def render_batch_json(batch_result: BatchResult) -> str:
-    """Return the verdict, the drives with their claims and headline figures, and the distributions. A value that was
-    not measured is null.
+    """Return the verdict, the drives with their claims and headline figures, and the distributions. The value null
+    means that a value was not measured.
     """
     state = batch_result.state
     document = {
@@ -73,8 +73,8 @@ def build_batch_tables(batch_result: BatchResult) -> Iterator[DataTable]:
 
 
 def render_batch_junit(batch_result: BatchResult) -> str:
-    """Return a test suite for each drive with a test case for each claim. Without claims, each suite has one test
-    case.
+    """Return a test suite for each drive. The suite contains a test case for each claim. If there are no claims, each
+    suite contains one test case.
     """
     if batch_result.has_claims:
         return render_matrix_junit([one.file for one in batch_result.drives])

@@ -23,7 +23,9 @@ MATRIX_SCHEMA = "tkperf-check-matrix/1"
 
 
 def render_check_json(checked: Checked) -> str:
-    """Return the findings with the name and the notices of the run. A value that was not measured is null."""
+    """Return the findings with the name and the notices of the run. The value null means that a value was not
+    measured.
+    """
     return json.dumps(_document(checked), indent=2, allow_nan=False)
 
 
@@ -56,10 +58,10 @@ def render_matrix_json(files: Sequence[CheckedFile]) -> str:
 
 
 def render_matrix_junit(files: Sequence[CheckedFile], *, confirmed: bool = False) -> str:
-    """Return a test suite for each run. For a file that could not be checked, the suite contains an error.
+    """Return a test suite for each run. If a file could not be checked, its suite contains an error.
 
     Args:
-        confirmed: whether a claim that is met, but not beyond the uncertainty, is also an error.
+        confirmed: whether a claim also counts as an error if it is met, but not beyond the uncertainty.
     """
     suites = ET.Element("testsuites", name="tkperf check")
     for one in files:
@@ -75,17 +77,19 @@ def render_matrix_junit(files: Sequence[CheckedFile], *, confirmed: bool = False
 
 
 def render_junit(checked: Checked, *, confirmed: bool = False) -> str:
-    """Return a test suite with the name of the run, and a test case for each claim. Notices and warnings are
-    properties.
+    """Return a test suite with the name of the run. The suite contains a test case for each claim. Notices and warnings
+    are properties.
 
     Args:
-        confirmed: whether a claim that is met, but not beyond the uncertainty, is also an error.
+        confirmed: whether a claim also counts as an error if it is met, but not beyond the uncertainty.
     """
     return write_junit(_build_suite(checked, confirmed=confirmed))
 
 
 def count_cases(suite: ET.Element) -> None:
-    """Set the number of test cases of a suite, and the number of test cases with each outcome."""
+    """Set two kinds of attributes of a suite: the number of its test cases, and the number of test cases with each
+    outcome.
+    """
     suite.set("tests", str(len(suite.findall("testcase"))))
     for name, outcome in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(name, str(len(suite.findall(f"testcase/{outcome}"))))

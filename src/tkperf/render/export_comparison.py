@@ -35,8 +35,8 @@ _DEVICE = ("kind", "model", "serial", "firmware", "capacity_bytes", "write_cache
 
 
 def render_comparison_json(comparison: Comparison) -> str:
-    """Return the whole comparison as JSON. A value that was not measured is null. Headline figures contain the number
-    of their row.
+    """Return the whole comparison as JSON. The value null means that a value was not measured. Each headline figure
+    contains the number of its row.
     """
     loads = describe_loads(comparison)
     titles = {test.name: test.title for test in comparison.results[0].tests}
@@ -75,8 +75,8 @@ def _decision(comparison: Comparison) -> dict[str, object]:
 
 
 def _figure(figure: DecisionFigure) -> dict[str, object]:
-    """Return a figure of the decision. The figure refers to runs by the numbers of the runs in ``runs``. Its ratios are
-    relative to the best ranked value.
+    """Return a figure of the decision. The figure identifies runs by their numbers in ``runs``. The ratios of the
+    figure are relative to the best ranked value.
     """
     return {
         "figure": figure.key,
@@ -199,7 +199,7 @@ _TYPES = {
 
 
 def render_ranking_json(ranking: Ranking) -> str:
-    """Return the whole ranking as JSON. A value that is not known is null."""
+    """Return the whole ranking as JSON. The value null means that a value is not known."""
     document = {
         "schema": RANKING_SCHEMA,
         "figure": ranking.key,

@@ -38,7 +38,7 @@ from tkperf.page.words.run import (
 Row = Sequence[object]
 
 STREAM_COLUMN = "stream"
-# The type of the values of each column, with the name of the column as the key.
+# The type of the values in each column. The name of the column is the key.
 DRIVE = {"model": str, "serial": str, "firmware": str, "capacity_bytes": int, "interface": str, "form_factor": str}
 WORKLOAD = {
     "access": str,
@@ -53,7 +53,7 @@ WORKLOAD = {
     "compressible_percent": int,
     "region_offset_bytes": int,
     "region_length_bytes": int,
-    # The tables of a run without streams do not contain this column.
+    # If no load of a run is a stream, its tables do not contain this column.
     STREAM_COLUMN: str,
 }
 
@@ -77,7 +77,9 @@ def workload_row(work: Workload) -> Row:
 
 
 def plain_workload(work: Workload) -> dict[str, object]:
-    """Return a workload with the names of its columns as the keys. A load that runs alone has no stream."""
+    """Return a workload as plain data, with the names of its columns as the keys. A load that runs alone has no
+    stream.
+    """
     named = dict(zip(WORKLOAD, workload_row(work), strict=True))
     if named[STREAM_COLUMN] is None:
         del named[STREAM_COLUMN]
@@ -85,19 +87,19 @@ def plain_workload(work: Workload) -> dict[str, object]:
 
 
 def render_json(result: RunResult) -> str:
-    """Return the whole result as JSON. A value that was not measured is null. Keys and units do not change within a
-    schema.
+    """Return the whole result as JSON. The value null means that a value was not measured. Keys and units remain the
+    same as long as the schema does not change.
     """
     return "".join(write_json(result))
 
 
-# Long lists of a section and of a test. If all lists were converted to plain data at once, they would need ten times
-# the memory of the text.
+# The long lists of a section and of a test. If all lists were converted to plain data at once, the data would need ten
+# times the memory of the text.
 _LISTS_OF_A_SECTION = ("verdicts", "cells", "rounds", "slices", "timelines", "characteristics")
 _LISTS_OF_A_TEST = ("steps",)
-# Number of spaces before the elements of the long lists, in a section and in a test.
+# The number of spaces before the elements of the long lists, in a section and in a test.
 _IN_A_SECTION, _IN_A_TEST = 12, 8
-# An element may be a round with 1,000 workloads, so only a few elements are converted at once.
+# An element can be a round with 1,000 workloads, so only a few elements are converted at once.
 _ELEMENTS_AT_ONCE = 10
 _RESUMPTION = (
     "resumed_utc",
@@ -145,8 +147,8 @@ def _write_list(elements: Sequence[object], spaces: int) -> Iterator[str]:
 
 
 def _encode(value: object) -> bytes:
-    """Return a value as JSON in ASCII, in the form that ``json.dumps`` writes. Keys that a load running alone does not
-    have are left out.
+    """Return a value as JSON in ASCII, in the form that ``json.dumps`` writes. Keys that do not exist for a load that
+    runs alone are omitted.
     """
     with suppress(UnicodeEncodeError):
         text = msgspec.json.encode(value)
@@ -156,8 +158,8 @@ def _encode(value: object) -> bytes:
 
 
 def _find_unused() -> dict[str, object]:
-    """Return the last fields of a workload, beginning with ``trims``, with the values that they have for a plain load
-    that runs alone.
+    """Return the last fields of a workload, beginning with ``trims``. The values are those of a plain load that runs
+    alone.
     """
     plain = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=512, jobs=1, io_depth=1)
     fields: dict[str, object] = msgspec.to_builtins(plain)
@@ -166,18 +168,18 @@ def _find_unused() -> dict[str, object]:
 
 
 _UNUSED = _find_unused()
-# The same fields in the form that msgspec writes. Quotation marks within a text are escaped, so no text can contain
+# The same fields in the form that msgspec writes. msgspec escapes quotation marks within a text, so no text can contain
 # this sequence.
 _OF_A_LOAD_ALONE = b"," + msgspec.json.encode(_UNUSED)[1:-1]
-# Part of a slice that belongs to a load without streams and flushes.
+# The part of a slice for a load without streams and flushes.
 _WITHOUT_PARTS = b',"parts":[]'
-# Keys that only results of streams have: the parts of a slice, and the further values of a headline.
+# Keys that exist only in results of streams: the parts of a slice, and the additional values of a headline figure.
 _OF_STREAMS = ("parts", "also")
 
 
 def drop_unused(plain: Any) -> Any:
-    """Return plain data without the keys of streams, trims, flushes and pauses, wherever a workload runs alone without
-    them.
+    """Return plain data in which a workload that runs alone has no keys for streams. The keys for trims, flushes and
+    pauses are also omitted if the workload does not use them.
     """
     if isinstance(plain, dict):
         is_alone = all(key in plain and plain[key] == value for key, value in _UNUSED.items())
@@ -191,7 +193,8 @@ def _with_words(result: RunResult, mark: str, lists: list[tuple[Sequence[object]
 
     Args:
         mark: a text that replaces each long list.
-        lists: receives each long list in the order of the text, with the number of spaces before its elements.
+        lists: receives each long list, in the order of the text, together with the number of spaces before its
+            elements.
     """
     bare = replace(result, tests=tuple(map(_without_lists, result.tests)), left_out=())
     plain: dict[str, Any] = drop_unused(msgspec.to_builtins(bare))
@@ -228,7 +231,7 @@ def _mark_lists(
     lists: list[tuple[Sequence[object], int]],
     spaces: int,
 ) -> None:
-    """Replace the long lists of a section or of a test with the mark, in the order of the text."""
+    """Replace the long lists in the data of a section or of a test with the mark, in the order of the text."""
     for key in plain:
         if key in (_LISTS_OF_A_SECTION if isinstance(of, SectionResult) else _LISTS_OF_A_TEST):
             plain[key] = mark
@@ -236,7 +239,7 @@ def _mark_lists(
 
 
 def build_verdict(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict as plain data. All documents use the same form."""
+    """Return a verdict as plain data. All documents contain verdicts in this form."""
     judged = verdict.judged
     return {
         "state": judged.state.value,
@@ -263,7 +266,7 @@ def finite(value: object) -> object:
 def encode_json(value: object) -> str:
     """Return a value as one line of JSON without control characters.
 
-    Half of a surrogate pair is escaped, because it cannot be encoded.
+    A single half of a surrogate pair is escaped, because it cannot be encoded.
     """
     try:
         return escape_controls(msgspec.json.encode(value).decode())
@@ -272,7 +275,7 @@ def encode_json(value: object) -> str:
 
 
 _UNCERTAIN = tuple(quantity for quantity in QUANTITIES.values() if quantity is not IOS)
-# Half the width of the 95 % interval, in the unit at the end of the name.
+# Half of the width of the 95 % interval. The unit is the end of the name.
 U95 = {f"u95_{quantity.key}": float for quantity in _UNCERTAIN}
 UNCERTAINTY = {
     **WORKLOAD,
@@ -300,7 +303,9 @@ def u95_row(cell: CellResult, direction: Direction) -> Row:
 
 
 def uncertainty_rows(section: SectionResult) -> Iterator[Row]:
-    """Yield a row for each figure that has an uncertainty, or for which a reason explains the missing uncertainty."""
+    """Yield a row for each figure that has an uncertainty. If the uncertainty is missing and the reason is known, the
+    figure also has a row.
+    """
     for cell in section.cells:
         mixed = cell.workload.is_mixed
         for direction in Direction if mixed else (Direction.ALL,):
@@ -333,7 +338,7 @@ def _row(workload: Workload, direction: Direction, measure: Measure, value: floa
 
 
 def render_plan_json(estimate: RunEstimate, audit: list[dict[str, object]]) -> str:
-    """Return a plan as JSON. Times are in seconds, amounts in bytes.
+    """Return a plan as JSON. Times are in seconds, and amounts are in bytes.
 
     Args:
         audit: findings about the host.

@@ -23,8 +23,8 @@ def inert(value: object) -> str:
 
 
 def inert_line(text: str) -> str:
-    """Return a text for a line of its own. A dash at its beginning is escaped, because it would start an item of a
-    list.
+    """Return a text for a separate line. A dash at the beginning of the text is escaped, because it would start an item
+    of a list.
     """
     return f"\\{inert(text)}" if text.startswith("-") else inert(text)
 
@@ -45,7 +45,7 @@ def render_rows(
 
 
 def render_markdown(view: ReportView) -> str:
-    """Return everything on a page that Markdown can show. Charts are left out."""
+    """Return all content of a page that Markdown can show. Charts are omitted."""
     lines = [f"# {inert(view.title)}", ""]
     lines += [f"{inert(line)}\n" for line in (view.subtitle, view.about) if line]
     lines += [f"**{inert(view.verdict.text)}**", ""]
@@ -70,7 +70,7 @@ def render_markdown(view: ReportView) -> str:
 
 
 def _decision(view: ReportView) -> Iterator[str]:
-    """Yield a line for each use, followed by the matrix with the interval of each value."""
+    """Yield a line for each use. The lines are followed by the matrix, which contains the interval of each value."""
     if view.decision is None:
         return
     for name, sentence in view.decision.lines:
@@ -101,8 +101,8 @@ def _headlines(view: ReportView) -> Iterator[str]:
 
 
 def _tiles(tiles: Sequence[HeadlineView]) -> Iterator[str]:
-    """Yield a table with a row for each figure of many drives: the median, the lowest and highest value, and the drive
-    that needs attention.
+    """Yield a table with a row for each figure of many drives. A row contains the median, the lowest and the highest
+    value, and the drive that needs attention.
     """
     if not tiles:
         return
@@ -120,7 +120,7 @@ def _findings(view: ReportView) -> Iterator[str]:
 
 
 def _warnings(view: ReportView) -> Iterator[str]:
-    """Yield each warning once, below the subject of the warning."""
+    """Yield each warning once. The warning is placed below its subject."""
     if view.grouped_warnings:
         yield from (f"{view.warnings_line}:", "")
         for group in view.grouped_warnings:

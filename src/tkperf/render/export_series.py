@@ -1,4 +1,5 @@
-"""Export a run as series over absolute time for databases behind dashboards, in OpenMetrics and line protocol.
+"""Export a run as series over absolute time, in OpenMetrics and in line protocol. Dashboards read such series from a
+database.
 
 The series contain every second of every step, and every reading of the drives. A value that was not measured has no
 point, and is never written as 0. ``docs/reference/exports.md`` explains the names and labels.
@@ -32,7 +33,7 @@ Readings = Iterable[tuple[str | None, Reading]]
 
 @dataclass(frozen=True, slots=True)
 class SeriesPoint:
-    """Values at one moment, with the names of their families as the keys. None means that a value was not measured."""
+    """Values at one time. The names of their families are the keys. None means that a value was not measured."""
 
     at_s: float
     labels: Labels
@@ -41,8 +42,8 @@ class SeriesPoint:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Properties of all series of one quantity: the meaning, and the unit with which the name ends, in OpenMetrics'
-    words.
+    """Properties that all series of one quantity have in common. They are the meaning, and the unit that ends the name,
+    both in the words of OpenMetrics.
     """
 
     unit: str
@@ -54,7 +55,7 @@ def _percentile(percent: float) -> str:
     return f"tkperf_latency_p{percent:g}_seconds".replace(".", "_")
 
 
-# The units are the base units of OpenMetrics: seconds and bytes. Rates have no unit.
+# The units are the base units of OpenMetrics, which are seconds and bytes. Rates have no unit.
 SECONDS: dict[str, tuple[Family, Callable[[Sample], float | None]]] = {
     "tkperf_read_iops": (Family("", "I/Os read a second"), lambda of: of.read.ios / of.duration_s),
     "tkperf_write_iops": (Family("", "I/Os written a second"), lambda of: of.write.ios / of.duration_s),
@@ -104,8 +105,8 @@ READINGS: dict[str, tuple[Family, str]] = {
     "tkperf_drive_used_ratio": (Family("ratio", "Used up of the life that the maker promises"), "percentage_used"),
 }
 
-# Series of a run that is still running. The key is the name of the series, and the last text is the field of the run's
-# overview.
+# Series of a run that is still in progress. The key is the name of the series. The last text is the name of a field in
+# the overview of the run.
 PROGRESS: dict[str, tuple[Family, str]] = {
     "tkperf_run_tests": (Family("", "Tests of the run"), "tests"),
     "tkperf_run_tests_done": (Family("", "Tests that are complete"), "tests_done"),
@@ -127,7 +128,7 @@ def build_points(
         began_s: start of the run, in seconds since 1970 (UTC).
     """
     run = label_run(result.info)
-    # The flushes need no separate series, because the points of their load contain them.
+    # The flushes need no separate series, because the points of their load contain the values of the flushes.
     parts = ((test, part) for test, step in steps for part in step.parts if not part.workload.flushes)
     in_series = sorted(parts, key=lambda each: (each[0], each[1].section, str(each[1].workload), each[1].started_s))
     for test, part in in_series:
@@ -152,7 +153,8 @@ def label_step(test: str, step: StepRecord | UnfinishedStep) -> dict[str, str]:
 
 
 def build_second(sample: Sample, workload: Workload, labels: Labels, step_s: float) -> SeriesPoint:
-    """Return the point of a second. Its time is the end of the second, when the values were known.
+    """Return the point of a one-second sample. Its time is the end of the second, because the values were known at that
+    time.
 
     Args:
         step_s: start of the step, in seconds since 1970 (UTC).
@@ -184,8 +186,8 @@ def render_openmetrics(points: Iterable[SeriesPoint]) -> Iterator[str]:
     """
     of_all = (*SECONDS.items(), *TRIMS.items(), *FLUSHES.items(), *READINGS.items(), *PROGRESS.items())
     families = {name: family for name, (family, _) in of_all}
-    # OpenMetrics requires that all points of a family are consecutive. Each family is collected in a file, because the
-    # points of several days do not fit in memory.
+    # In OpenMetrics, all points of a family must be consecutive. Each family is collected in a file, because the points
+    # of several days do not fit in memory.
     with ExitStack() as stack:
         spools = {name: stack.enter_context(tempfile.TemporaryFile("w+")) for name in families}
         for point in points:
@@ -207,9 +209,9 @@ def render_openmetrics(points: Iterable[SeriesPoint]) -> Iterator[str]:
 
 
 def render_line_protocol(points: Iterable[SeriesPoint]) -> Iterator[str]:
-    """Yield InfluxDB's line protocol with a line for each moment. Times are in ns.
+    """Yield the text in InfluxDB's line protocol, with a line for each time. Times are in ns.
 
-    Measurements are ``tkperf_second`` and ``tkperf_drive``.
+    The measurements are ``tkperf_second`` and ``tkperf_drive``.
     """
     for point in points:
         known = {name: value for name, value in point.values.items() if value is not None}
@@ -226,23 +228,23 @@ def _seconds(value_ns: float | None) -> float | None:
 
 
 def _number(value: float) -> str:
-    """Return a number as text. Whole numbers keep all their digits, because counters of bytes may have sixteen
+    """Return a number as text. Whole numbers keep all their digits, because counters of bytes can have sixteen
     digits.
     """
     return str(value) if isinstance(value, int) else repr(float(value))
 
 
 def _quoted(text: str) -> str:
-    """Return the value of a label. OpenMetrics requires escapes only for the backslash, the quotation mark and the line
-    feed.
+    """Return the value of a label. In OpenMetrics, only the backslash, the quotation mark and the line feed must be
+    escaped.
     """
     text = drop_controls(text.translate(_BLANKS))
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _escaped(text: str) -> str:
-    """Return a tag of the line protocol. Characters that would end a tag are escaped. Line ends cannot be escaped, so
-    they become blanks.
+    """Return a tag of the line protocol. Characters that would end a tag are escaped. A line end cannot be escaped, so
+    it is replaced by a blank.
     """
     text = drop_controls(" ".join(text.translate(_BLANKS).split("\n"))).strip(" ").rstrip("\\")
     return "".join(f"\\{letter}" if letter in ",= " else letter for letter in text)

@@ -32,7 +32,7 @@ from tkperf.render.export_json import (
     workload_row,
 )
 
-if TYPE_CHECKING:  # The tables of a run do not need this module.
+if TYPE_CHECKING:  # The export of the tables of a run does not need this module.
     from tkperf.analysis.comparing.comparison import Comparison
 
 SAMPLE_PERCENTILES = find_percentiles(PercentileUse.SECONDS)
@@ -44,12 +44,12 @@ _FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\t\r])")
 
 Samples = Callable[[str, StepRecord], Iterable[Sample]]
 
-# Types with the names that annotations use for them.
+# Types, with the names that annotations use as the keys.
 _TYPES = {kind.__name__: kind for kind in (str, bool, int, float)}
 
-# The type of the values of each column, with the name of the column as the key.
+# The type of the values in each column. The name of the column is the key.
 _PLACE = {"run": str, "target": str, "test": str, "section": str}
-# The table has a row for all I/Os of a cell. A mix also has a row for its reads and a row for its writes.
+# The table has one row for all I/Os of a cell. A mix also has a row for its reads and a row for its writes.
 _CELL = {
     **WORKLOAD,
     "direction": str,
@@ -109,7 +109,7 @@ _RESUMPTION = {
     "changes": str,
 }
 
-# State of the host during each step. The table has no row for a step that tkperf did not watch.
+# The state of the host during each step. If tkperf did not watch a step, the table has no row for it.
 _HOST = {
     "kind": str,
     "number": int,
@@ -166,7 +166,8 @@ class DataTable:
     Attributes:
         types: the type of the values of each column: ``str``, ``bool``, ``int`` or ``float``. ``object`` means any of
             these types, in a table that is written only as CSV.
-        rows: the rows. They can perhaps be read only once, because the seconds of a long run do not fit in memory.
+        rows: the rows. It may be possible to read them only once, because the one-second samples of a long run do not
+            fit in memory.
     """
 
     name: str
@@ -184,12 +185,13 @@ def build_tables(
     samples: Samples,
     telemetry: Iterable[tuple[str | None, Reading]] = (),
 ) -> Iterator[DataTable]:
-    """Yield every table of a run: first the results, then every second of every step.
+    """Yield every table of a run. The tables of results are first, followed by the table of the one-second samples of
+    every step.
 
     Args:
         result: the results of the run.
         steps: each step with the name of its test.
-        samples: returns the seconds of a step.
+        samples: returns the one-second samples of a step.
         telemetry: the readings of the drives, each with the name of its test.
     """
     has_streams = _has_streams(result)
@@ -221,9 +223,7 @@ def _has_streams(result: RunResult) -> bool:
 
 
 def _without_streams(table: DataTable) -> DataTable:
-    """Return a table without the column of streams. The caller uses this function if no load of the run was a
-    stream.
-    """
+    """Return a table without the column of streams. Call this function only if no load of the run was a stream."""
     if STREAM_COLUMN not in table.types:
         return table
     place = table.columns.index(STREAM_COLUMN)
@@ -239,7 +239,7 @@ def build_comparison_table(comparison: Comparison) -> DataTable:
 
 
 def render_csv(table: DataTable) -> Iterator[str]:
-    """Yield the pieces of a CSV text that contains the table."""
+    """Yield the pieces of the CSV text for the table."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
@@ -398,7 +398,9 @@ def _verdicts(result: RunResult) -> Iterator[Row]:
 
 
 def _verdict_values(result: RunResult) -> Iterator[Row]:
-    """Yield a row for each round in the window of each verdict, so that a reader can compute the verdict again."""
+    """Yield a row for each round in the window of each verdict. A reader can compute the verdict again from these
+    rows.
+    """
     for test, section in _sections(result):
         for verdict in section.verdicts:
             for number, value in zip(verdict.rounds, verdict.values, strict=True):
@@ -460,7 +462,7 @@ def _host(result: RunResult) -> Iterator[Row]:
 
 
 def _resumptions(result: RunResult) -> Iterator[Row]:
-    """Yield a row for each resumption of the run, with the name of the test and of the section that were
+    """Yield a row for each resumption of the run. A row contains the names of the test and the section that were
     interrupted.
     """
     for each in result.resumptions:
@@ -524,20 +526,21 @@ def _comparison(comparison: Comparison) -> Iterator[Row]:
 
 
 def _disturbances(codes: tuple[DisturbanceCode, ...] | None) -> str | None:
-    """Return the codes of a step's disturbances, separated by blanks.
+    """Return the codes of the disturbances of a step, separated by blanks.
 
-    An empty text means that there was no disturbance. None becomes an empty field, and means that tkperf did not watch
-    the step.
+    An empty text means that there was no disturbance. None is written as an empty field, and means that tkperf did not
+    watch the step.
     """
     return None if codes is None else " ".join(codes)
 
 
 def _field(value: object) -> object:
-    """Return booleans as 0 or 1, and text on one line. A quote is inserted before text that a spreadsheet would
-    interpret as a formula.
+    """Return the value of a field. Booleans become 0 or 1, and a text becomes one line. A quote is inserted before text
+    that a spreadsheet would interpret as a formula.
 
-    RFC 4180 has no escape for control characters, and many readers split a row at line ends within a field. Both are
-    therefore removed. In countries with decimal commas, a spreadsheet may separate fields at semicolons.
+    RFC 4180 does not define an escape for control characters, and many programs split a row at line ends within a
+    field. Control characters and line ends are therefore removed. In countries with decimal commas, a spreadsheet may
+    also separate fields at semicolons.
     """
     if isinstance(value, bool):
         return int(value)
@@ -545,5 +548,5 @@ def _field(value: object) -> object:
 
 
 def one_line(text: str) -> str:
-    """Return text from other sources without control characters. Each line end and each tab becomes a blank."""
+    """Return text from other sources without control characters. A blank replaces each line end and each tab."""
     return drop_controls(text.translate(_BLANKS))

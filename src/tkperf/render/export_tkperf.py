@@ -1,8 +1,9 @@
-"""Export results in the XML format of TKperf 2.2, so that tkperf-cmp and scripts for this format still work.
+"""Export results in the XML format of TKperf 2.2, so that tkperf-cmp and scripts that read this format still work.
 
 The root element has the name of the run. Every text is JSON. Rounds are counted from 0. Throughput is in KiB/s, and
-latencies are in µs. The sources are the source code of TKperf 2.2 and files that it wrote. Data for which TKperf's
-format has no place are left out: percentiles, samples, further verdicts, and other block sizes.
+latencies are in µs. The description of the format is based on the source code of TKperf 2.2 and on files that TKperf
+wrote. Data that the format cannot contain are omitted: percentiles, samples, additional verdicts, and other block
+sizes.
 """
 
 from __future__ import annotations
@@ -32,14 +33,17 @@ from tkperf.render.export_json import finite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TkperfXml:
-    """A document in TKperf's format. ``left_out`` names the parts of the run that the document does not contain."""
+    """A document in the format of TKperf. ``left_out`` names the parts of the run that the document does not
+    contain.
+    """
 
     text: str
     left_out: tuple[str, ...]
 
 
 def render_tkperf_xml(result: RunResult) -> TkperfXml:
-    """Return the run in the format of TKperf. In this format, a value is identified by its position in TKperf's loops.
+    """Return the run in the format of TKperf. In this format, the position of a value in TKperf's loops identifies the
+    value.
 
     Raises:
         UsageError: the format of TKperf cannot contain the run.
@@ -51,7 +55,7 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
         )
     if result.tests and not any(test.name in TKPERF_TABLES for test in result.tests):
         raise UsageError("TKperf's XML cannot contain results that were imported from fio. Use --csv or --json")
-    # The name of an XML element allows fewer characters than the name of a run.
+    # The name of an XML element can contain fewer different characters than the name of a run.
     root = ET.Element(re.sub(r"^(?![A-Za-z_])", "_", re.sub(r"[^A-Za-z0-9._-]", "_", result.info.name)))
     info, host = result.info, result.info.host
     _add(root, "testdate", (info.started_utc or "")[:10])
@@ -127,7 +131,7 @@ def _add_steady_state(element: ET.Element, verdict: SteadyStateVerdict | None, t
     fit = verdict.fit
     _add(element, "stdyrounds", [number - 1 for number in verdict.rounds])
     _add(element, "stdyvalues", [value * scale for value in verdict.values])
-    # TKperf fits the line over rounds that are counted from 0.
+    # TKperf fits the line with rounds that are counted from 0.
     slope = [fit.slope * scale, (fit.intercept + fit.slope) * scale] if fit else []
     _add(element, "stdyslope", slope)
     _add(element, "stdyavg", verdict.average * scale)
@@ -144,7 +148,7 @@ def _by_round(
     rounds: list[object] = []
     measured = {cell.workload.block_size_bytes for cell in section.cells}
     sizes_bytes = [round(size_kib * KIB) for size_kib in sizes_kib]
-    if sizes_bytes[-1] not in measured:  # The drive has sectors of 4 KiB.
+    if sizes_bytes[-1] not in measured:  # This drive has sectors of 4 KiB.
         sizes_bytes.pop()
     for round_result in section.rounds:
         cells = {_place(cell): cell for cell in round_result.cells}
@@ -157,8 +161,8 @@ def _by_round(
 
 
 def _throughput_rounds(sections: Sequence[SectionResult]) -> tuple[list[object] | None, tuple[str, ...]]:
-    """Return the throughput as lists [block size][reads, writes] for the block sizes of TKperf, up to the first missing
-    block size, and the names of the parts that are left out.
+    """Return two results: the throughput, and the names of the parts that are omitted. The throughput is a list [block
+    size][reads, writes] for the block sizes of TKperf. The list ends before the first missing block size.
     """
     by_size = {cell.workload.block_size_bytes: section for section in sections for cell in section.cells}
     rounds: list[object] = []

@@ -1,4 +1,4 @@
-"""Render the report as a single HTML file, which needs no network and can be attached to a mail."""
+"""Render the report as a single HTML file. The file needs no network and can be attached to a mail."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ from tkperf.render.export_json import finite
 from tkperf.render.paper import build_font_faces
 from tkperf.system.output_files import find_cache_folder, replace_file
 
-# The scripts are executed in this order. Each script may use the scripts before it.
+# The scripts are executed in this order. Each script can use the scripts before it.
 SCRIPTS = ("charts", "pictures", "seconds", "views", "figures", "scopes", "dialog", "tables", "chapters", "page")
 
-# Matches a number with its unit, a range, and the name of a drive such as 990-PRO. A line must not be broken inside
-# these texts.
+# A pattern that matches a number with its unit, a range, and the name of a drive such as 990-PRO. A line must not be
+# broken inside these texts.
 _FIGURE = re.compile(
     r"(?<![\w#.,-])(?:\d[\d.,]*(?:-\d+| (?:%|×|µs|ms|s|min|h|IOPS|[KMGT]i?B(?:/s)?|°C))"
     r"|[A-Z\d]{1,12}-[A-Z\d]{1,12})(?![\w/-])"
 )
-# The version is looked up during the import, so that a missing package is reported before tkperf writes anything.
+# The version is determined during the import, so that a missing package is reported before tkperf writes anything.
 _VL_CONVERT = metadata.version("vl-convert-python")
-# A cached file is incomplete if it does not end with this text.
+# If a cached file does not end with this text, it is incomplete.
 _END_OF_BUNDLE = "\n/* end of Vega */\n"
-# Numbers in the data of charts have six digits. Numbers from this value on, such as times in ms, are rounded to whole
-# numbers.
+# Numbers in the data of charts have six digits. From this value on, numbers such as times in ms are rounded to whole
+# numbers instead.
 _DIGITS, _LARGE = 6, 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFrame:
-    """Parts that only a page from a server has: the address of ``render_script()``, and further HTML.
+    """Parts that exist only in a page from a server: the address of ``render_script()``, and additional HTML.
 
-    The server sends the content security policy of such a page in its headers.
+    The server sends the content security policy of such a page in the headers.
     """
 
     script_address: str
@@ -82,12 +82,14 @@ def render_view(view: ReportView, frame: PageFrame | None = None) -> str:
         frame=frame,
         script=None if frame else render_script(with_charts=_has_charts(view)),
     )
-    # Control characters are removed at the end, so that this covers every text from other sources, including JSON.
+    # Control characters are removed at the end, so that every text from other sources is covered, including JSON.
     return CONTROLS.sub("", page)
 
 
 def _has_charts(view: ReportView) -> bool:
-    """Return whether a page needs Vega, because it contains a chart or a cell whose seconds are drawn after a click."""
+    """Return whether a page needs Vega. It does if the page contains a chart, or a cell whose one-second samples are
+    drawn after a click.
+    """
     of_tests = (
         charts
         for test in view.tests
@@ -99,7 +101,9 @@ def _has_charts(view: ReportView) -> bool:
 
 
 def load_templates() -> None:
-    """Compile the templates in advance, so that forked processes that render pages need not compile them again."""
+    """Compile the templates before processes are forked, so that forked processes that render pages do not need to
+    compile the templates again.
+    """
     for name in _environment().list_templates(extensions=["j2"]):
         _environment().get_template(name)
 
@@ -123,17 +127,17 @@ def _environment() -> Environment:
 
 
 def _script_json(value: object) -> str:
-    """Return JSON that cannot end the script element that contains it. A value that JSON cannot express becomes
-    null.
+    """Return a value as JSON that cannot end the script element in which it is placed. A value that JSON cannot express
+    becomes null.
     """
     return _json(value).replace("<", "\\u003c").replace("&", "\\u0026")
 
 
 def pack_json(value: object) -> str:
-    """Return JSON as a JSON string that contains the JSON text, compressed with zlib and in base 64. The function
-    ``unzip`` of the page's script unpacks the string.
+    """Return a value as a JSON string. The string contains the JSON text of the value, compressed with zlib and encoded
+    in base 64. The function ``unzip`` in the script of the page unpacks the string.
 
-    Control characters are removed here, because a later step that cleans the whole page cannot find them.
+    Control characters are removed here, because the step that later cleans the whole page cannot find them.
     """
     plain = CONTROLS.sub("", _json(value))
     return f'"{base64.b64encode(zlib.compress(plain.encode())).decode()}"'
@@ -142,13 +146,13 @@ def pack_json(value: object) -> str:
 def _json(value: object) -> str:
     try:
         return msgspec.json.encode(value).decode()
-    except UnicodeEncodeError:  # A file from another source may contain half of a surrogate pair.
+    except UnicodeEncodeError:  # A file from another source can contain a single half of a surrogate pair.
         plain = json.dumps(finite(msgspec.to_builtins(value)), ensure_ascii=False)
         return plain.encode(errors="backslashreplace").decode()
 
 
 def _drawn(view: ChartView) -> list[dict[str, object]]:
-    """Return the specification of each view of a chart. Its numbers have as many digits as the page shows."""
+    """Return the specification of each view of a chart. Its numbers are rounded to the digits that the page shows."""
     return [_shorten_data(draw(each.chart)) for each in view.views]
 
 
@@ -158,8 +162,8 @@ def _shorten_data(spec: Mapping[str, object]) -> dict[str, object]:
 
 def _shorten(value: object) -> object:
     """Return a value with its numbers rounded to six digits."""
-    # The exact types are checked first, because a page has hundreds of thousands of values, and nearly all of them have
-    # one of these types.
+    # The exact types are checked first for speed. A page has hundreds of thousands of values, and nearly all of them
+    # have one of these types.
     kind = type(value)
     if kind is str or kind is int or value is None:
         return value
@@ -207,9 +211,9 @@ def render_script(*, with_charts: bool = True) -> str:
 
 
 def _vega_bundle() -> str:
-    """Return the libraries that are part of vl-convert, so that no download is necessary.
+    """Return the libraries that vl-convert contains, so that no download is necessary.
 
-    Joining the libraries needs about a second, so the result is stored in the cache folder of the user. A report can
+    It takes about a second to join the libraries, so the result is stored in the cache folder of the user. A report can
     also be written without this cache.
     """
     cache = find_cache_folder()

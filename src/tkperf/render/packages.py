@@ -1,4 +1,4 @@
-"""Describe packages that the base installation does not contain, and how to install them."""
+"""Define the packages that the base installation does not contain, and how to install them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tkperf.system.installation import how_to_install
 
 @contextmanager
 def packages_of(extra: str, *, whose: str) -> Iterator[None]:
-    """Return a context in which a missing package of an extra leads to a UsageError.
+    """Return a context in which a missing package of an extra raises a UsageError.
 
     Args:
         extra: the name of the extra in ``pyproject.toml``.
-        whose: subject and verb of the error message, such as ``Parquet needs``.
+        whose: the subject and the verb of the error message, such as ``Parquet needs``.
 
     Raises:
         UsageError: a package is missing.

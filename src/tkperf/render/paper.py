@@ -1,7 +1,7 @@
-"""Describe the printed report as plain data: its fonts, and the places of its charts.
+"""Define the parts of a printed report as plain data: its fonts, and the places of its charts.
 
-The process that writes a PDF loads only this module, because the modules that build a page need four times as long to
-load.
+The process that writes a PDF imports only this module, because importing the modules that build a page takes four times
+as long.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Document = dict[str, Any]
 
 
 def parts_of(document: Document) -> list[dict[str, Any]]:
-    """Return the parts that contain rows of ``charts``: all tests, their events, and their sections."""
+    """Return the parts that contain rows of ``charts``. These are all tests, their events, and their sections."""
     return [part for test in document["tests"] for part in (test, test["events"], *test["sections"])]
 
 
@@ -32,11 +32,11 @@ def charts_of(document: Document) -> list[dict[str, Any]]:
 
 FAMILY = "Inter"
 STACK = f'{FAMILY}, "Liberation Sans", Arial, Helvetica, sans-serif'
-"""The fonts of a page. The alternatives are font families with about the same width."""
+"""The fonts of a page. The alternatives are font families whose letters have about the same width."""
 
 FOLDER = Path(str(resources.files("tkperf.render") / "templates/fonts"))
 FILES = {400: FOLDER / "Inter-Regular.ttf", 700: FOLDER / "Inter-Bold.ttf"}
-"""Font files, with the weight of the font as the key."""
+"""Font files. The weight of the font is the key."""
 
 
 @cache

@@ -1,7 +1,7 @@
 """Write tables as Parquet.
 
-Only this module loads the packages for Parquet, and only when a table is written, because the base installation does
-not contain these packages.
+The packages for Parquet are not part of the base installation. Only this module imports them, and only when a table is
+written.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def require_parquet() -> None:
 
 
 def render_parquet(table: DataTable, run_id: str) -> bytes:
-    """Return a table of a run as the content of a Parquet file. A value that was not measured is null. The metadata
-    contain ``run_id``.
+    """Return a table of a run as the content of a Parquet file. The value null means that a value was not measured. The
+    metadata contain ``run_id``.
 
     Raises:
         UsageError: pyarrow is missing.
@@ -54,8 +54,8 @@ def render_parquet(table: DataTable, run_id: str) -> bytes:
 def is_of_run(path: Path, run_id: str) -> bool:
     """Return whether a file is a table of this run that ``render_parquet`` wrote.
 
-    The function searches the end of the file, where Parquet stores its metadata. It does not parse the file, because
-    any program may have written the file.
+    The function searches the end of the file, where Parquet stores its metadata. The function does not parse the file,
+    because any program may have written it.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)

@@ -1,9 +1,10 @@
 """Write the printed report. Vega draws the charts, and typst sets the document.
 
-The same run file leads to the same bytes, because the PDF contains nothing from the clock or from the machine. There is
-one exception: texts in scripts that typst's fonts do not contain use the fonts of the system.
+The same run file always results in the same bytes, because the content of the PDF does not depend on the clock or on
+the machine. There is one exception: if the fonts of typst do not contain the characters of a text, the fonts of the
+system are used.
 
-If this module is executed, it is the process that a ``Printer`` starts. The process reads a document and writes a PDF.
+A ``Printer`` starts a process that executes this module. The process reads a document and writes a PDF.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ Spec = dict[str, object]
 _TWO_IN_VEGA = re.compile("[\U00010000-\U0010ffff]")
 
 
-# File descriptors that a drawing needs. V8 starts threads, and reads its snapshot and the fonts.
+# The number of file descriptors that a drawing needs. V8 starts threads, and reads its snapshot and the fonts.
 DESCRIPTORS = 16
 
 
 @cache
 def load_vega() -> ModuleType:
-    """Load V8 and draw a chart, because the first drawing is slow. Loading takes half a second and 100 MB."""
-    # If no descriptors are free, V8 fails without a reason.
+    """Load V8 and draw a chart once, because the first drawing is slow. Loading V8 takes half a second and 100 MB."""
+    # If no file descriptors are free, V8 fails without stating a reason.
     require_descriptors(DESCRIPTORS, purpose="drawing charts", fault=UsageError)
     fonts = resources.files("tkperf.render") / "templates/no-system-fonts.conf"
-    # Typst runs in the same process and may need the fonts of the system, so the variable is set only here.
+    # Typst runs in the same process and may need the fonts of the system, so the variable is set only for this step.
     with _environment("FONTCONFIG_FILE", str(fonts)):
         import vl_convert  # noqa: PLC0415 - most reports are not printed
 
@@ -77,9 +78,9 @@ def draw_png(spec: Spec) -> bytes:
 def _for_vega(value: object) -> Any:
     """Return texts in a form that vl-convert can draw.
 
-    A NUL in a text aborts the process. Vega may cut a character in half if JavaScript stores the character as two code
-    units, and vl-convert refuses such a half. The fonts have no glyphs for these characters, so the characters are
-    written as codes.
+    A NUL in a text would abort the process. JavaScript stores some characters as two code units, and Vega may cut such
+    a character in half. vl-convert refuses such a half. The fonts have no glyphs for these characters, so the function
+    writes the characters as codes.
     """
     if isinstance(value, str):
         return _TWO_IN_VEGA.sub(lambda found: f"U+{ord(found[0]):X}", drop_controls(value))
@@ -90,13 +91,15 @@ def _for_vega(value: object) -> Any:
     return value
 
 
-# Matches characters that neither Inter nor typst's own fonts contain. Both contain Latin, Greek, Cyrillic, punctuation
-# and a few signs.
+# A pattern that matches characters that exist neither in Inter nor in typst's own fonts. Both contain Latin, Greek,
+# Cyrillic, punctuation and a few signs.
 _OTHER_SCRIPT = re.compile(r"[^\u0000-\u052f\u2000-\u209f\u2190-\u2195\u2212\u2248\u2260\u2264\u2265]")
 
 
 def set_document(document: Document) -> bytes:
-    """Return the PDF with embedded fonts. In the document, drawings replace the specifications of the charts."""
+    """Return the PDF with embedded fonts. In the document, the specifications of the charts are replaced by
+    drawings.
+    """
     charts = charts_of(document)
     drawings = draw_all([chart.pop("spec") for chart in charts])
     for chart, drawing in zip(charts, drawings, strict=True):
@@ -107,8 +110,8 @@ def set_document(document: Document) -> bytes:
         template.read_bytes(),
         sys_inputs={"report": data},
         font_paths=typst.Fonts(
-            # The fonts of the system are used only if necessary, because other versions of these fonts would lead to
-            # other bytes.
+            # The fonts of the system are used only if they are necessary, because other versions of these fonts would
+            # result in other bytes.
             include_system_fonts=_OTHER_SCRIPT.search(data) is not None,
             font_paths=[FOLDER],
         ),
@@ -117,6 +120,6 @@ def set_document(document: Document) -> bytes:
 
 
 if __name__ == "__main__":
-    load_vega()  # V8 is loaded while the main process still reads the results.
+    load_vega()  # V8 is loaded at this point, while the main process is still reading the results.
     given = pickle.load(sys.stdin.buffer)  # noqa: S301 - of the process that started this one
     sys.stdout.buffer.write(set_document(given))

@@ -1,7 +1,7 @@
 """Build reports as pages, and start the process that writes a PDF.
 
-Only this module imports the renderers, and only when they are needed, because the base installation does not contain
-their packages.
+The packages for the renderers are not part of the base installation. Only this module imports the renderers, and only
+when they are needed.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from tkperf.render.html import PageFrame
 
 
-_LONGEST_EPOCH = 11  # digits, which are enough until the year 5138
+_LONGEST_EPOCH = 11  # Number of digits. This number is enough until the year 5138.
 
 
 class Printer(Worker):
-    """Writes one PDF in a separate process. Create a printer early: its process loads the libraries while the main
+    """A writer of one PDF in a separate process. Create a printer early: the process loads the libraries while the main
     process reads results and renders the page for the screen.
     """
 
@@ -45,12 +45,12 @@ class Printer(Worker):
         self._document = b""
 
     def start(self, document: Document) -> None:
-        """Send the document to the process. Call this method once."""
+        """Send the document to the process. Call this method only once."""
         self._document = pickle.dumps(document)
         self.send(self._document)
 
     def finish(self) -> bytes:
-        """Return the PDF. If the process failed, this method writes the PDF itself. Call this method once."""
+        """Return the PDF. If the process failed, this method writes the PDF itself. Call this method only once."""
         made = self.receive()
         if made is not None:
             return made
@@ -61,7 +61,7 @@ class Printer(Worker):
 
 @contextmanager
 def start_printer() -> Iterator[Printer]:
-    """Start a printer of PDFs. Its process loads the libraries while the main process reads results.
+    """Start a printer that writes a PDF. Its process loads the libraries while the main process reads results.
 
     Raises:
         UsageError: the packages for reports are missing. All functions below that need these packages raise the same
@@ -74,13 +74,17 @@ def start_printer() -> Iterator[Printer]:
 
 
 def require_packages() -> None:
-    """Raise UsageError if the packages for reports are missing. Call this function before tkperf writes anything."""
+    """Check that the packages for reports are installed. Raise UsageError if a package is missing. Call this function
+    before tkperf writes anything.
+    """
     with _packages():
         import tkperf.render.html  # noqa: F401, PLC0415
 
 
 def find_report_date() -> str:
-    """Return today's date, or the date in SOURCE_DATE_EPOCH (reproducible-builds.org/docs/source-date-epoch)."""
+    """Return today's date. If SOURCE_DATE_EPOCH is set, return the date in this variable
+    (reproducible-builds.org/docs/source-date-epoch).
+    """
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     is_set = epoch.isdecimal() and len(epoch) <= _LONGEST_EPOCH
     moment = datetime.fromtimestamp(int(epoch), UTC) if is_set else datetime.now(UTC)
@@ -97,8 +101,8 @@ def build_run_view(
 ) -> ReportView:
     """Build the report of a run, with the details of its figures and the histograms that the user requested.
 
-    If a run has more workloads or steps than any sweep, its report contains neither the details nor the charts of whole
-    tests. These parts need milliseconds for each workload, and more for a workload with many steps.
+    If a run has more workloads or steps than any sweep, its report does not contain the details and the charts of whole
+    tests. Building these parts takes milliseconds for each workload, and more for a workload with many steps.
 
     Raises:
         UsageError: the run does not contain a histogram that the user requested.
@@ -138,14 +142,14 @@ def render_styles() -> str:
 
 
 def print_pdf(view: ReportView, printer: Printer) -> None:
-    """Start writing the PDF of a page."""
+    """Start a process that writes the PDF of a page."""
     with _packages():
         from tkperf.render.document import compose  # noqa: PLC0415
     printer.start(compose(view))
 
 
 def render_tkperf_plots(comparison: Comparison) -> dict[str, bytes]:
-    """Draw the pictures of tkperf-cmp as PNG, with the file names that tkperf-cmp uses as the keys."""
+    """Return the pictures of tkperf-cmp as PNG. The file names that tkperf-cmp uses are the keys."""
     with _packages():
         from tkperf.page.comparison.build_page import build_tkperf_plots  # noqa: PLC0415
         from tkperf.render.charts.draw import draw  # noqa: PLC0415

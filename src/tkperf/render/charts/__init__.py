@@ -1,1 +1,3 @@
-"""Build charts as Vega-Lite specifications, which are the same for page and print. The modules have no side effects."""
+"""Build charts as Vega-Lite specifications, which are the same for screen and print. The modules have no side
+effects.
+"""

@@ -20,20 +20,21 @@ LATENCY = (
     "{0} >= 1e6 ? format({0} / 1e6, ',.3~r') + ' s' : "
     "{0} >= 1e3 ? format({0} / 1e3, ',.3~r') + ' ms' : format({0}, ',.3~r') + ' µs'"
 )
-"""Vega expression that formats a latency in µs with the unit that suits the value."""
+"""A Vega expression that formats a latency in µs with the unit that suits the value."""
 _IS_ROUND = "indexof([1, 2, 5], round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)))) >= 0"
-# Share of the range. A value closer than this to the end of an axis would look cut off.
+# A share of the range of the axis. If a value were closer to the end of an axis than this share, the value would look
+# cut off.
 _LEAST_BEYOND = 0.015
-# If the names of places have more letters in total, the names are written at an angle.
+# If the total number of letters in the names of places exceeds this number, the names are written at an angle.
 _MOST_LETTERS = 48
-# The number of hours may exceed 24, but a clock format would begin again at 0. Milliseconds appear only if the time is
-# not a whole number of seconds.
+# The number of hours can exceed 24, because a clock format would begin again at 0. Milliseconds are shown only if the
+# time is not a whole number of seconds.
 CLOCK = "floor({0} / 3600000) + utcFormat({0}, {0} % 1000 ? ':%M:%S.%L' : ':%M:%S')"
 
 
 def draw_value_axis(axis: Axis, values: Iterable[object], field: str = "value") -> Spec:
     """Return the channel of an axis of values that extends beyond all values. The axis is logarithmic only if every
-    value has a place on a logarithmic axis.
+    value is greater than 0.
     """
     given = [*values, *axis.includes]
     numbers = _finite(given)
@@ -64,14 +65,14 @@ def suit_latency(channel: Spec) -> Spec:
         title = title.replace(_IN_US, f" ({unit})")
     else:
         label, title = LATENCY.format("datum.value"), title.replace(_IN_US, "")
-        # Vega chooses the ticks 1, 2, 3 ... 9 for the data that a page inserts. Only round numbers receive labels.
+        # For the data that a page inserts, Vega chooses the ticks 1, 2, 3 ... 9. Only round numbers receive labels.
         label = label if ticks else f"{_IS_ROUND} ? ({label}) : ''"
     return {**channel, "title": title, "axis": {**drawn, "labelExpr": label}}
 
 
 def draw_place_axis(axis: Axis, values: Iterable[object]) -> Spec:
-    """Return the channel of the axis of places. A reader can zoom an axis of numbers, so the ends of this axis are not
-    rounded.
+    """Return the channel of the axis of places. The ends of an axis of numbers are not rounded, because a reader can
+    zoom this axis.
     """
     channel: Spec = {"field": "x", "type": "quantitative", "title": axis.title or None}
     if axis.scale is Scale.ORDINAL:
@@ -82,7 +83,7 @@ def draw_place_axis(axis: Axis, values: Iterable[object]) -> Spec:
     if axis.scale is Scale.DATE:
         scale: Spec = {"type": "utc", "padding": 12}
         return channel | {"type": "temporal", "scale": scale, "axis": {"labelOverlap": True}}
-    if axis.ticks is not None:  # These are whole numbers, with room for their points.
+    if axis.ticks is not None:  # The places are whole numbers. The axis leaves space for their points at both ends.
         domain = list(axis.domain or (min(axis.ticks), max(axis.ticks)))
         return channel | {
             "axis": {"values": list(axis.ticks), "format": "d"},
@@ -102,7 +103,7 @@ def _ordinal_axis(axis: Axis) -> Spec:
 
 
 def linear_axis(values: Iterable[object], *, zero: bool = True) -> Spec:
-    """Return scale and axis from a tick below all values to a tick above all values.
+    """Return the scale and the axis from a tick below all values to a tick above all values.
 
     The distance between ticks is 1, 2 or 5 times a power of ten.
     """
@@ -112,19 +113,20 @@ def linear_axis(values: Iterable[object], *, zero: bool = True) -> Spec:
     low, high = min(numbers), max(numbers)
     if zero:
         low, high = min(0.0, low), max(0.0, high)
-    # If all values are equal, they are drawn in the middle, or at the bottom if they are 0.
+    # If all values are equal, they are drawn in the middle of the plot. If all values are 0, they are drawn at the
+    # bottom.
     if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):
         low, high = (0.0, 1.0) if zero else (low - 0.05 * (abs(low) or 1), high + 0.05 * (abs(high) or 1))
     ticks = linear_ticks(low, high)
     return {
         "scale": {"domain": [ticks[0], ticks[-1]], "nice": False},
-        # Vega leaves out ticks if there are more than ``tickCount``.
+        # Vega omits ticks if their number exceeds ``tickCount``.
         "axis": {"values": ticks, "tickCount": len(ticks), "labelExpr": PLAIN_LABEL},
     }
 
 
 def linear_ticks(low: float, high: float) -> list[float]:
-    """Return ticks from a tick below all values to a tick above all values. An end at exactly 0 remains at 0."""
+    """Return ticks from a tick below all values to a tick above all values. If an end is exactly 0, it remains at 0."""
     step = _round_step((high - low) / MOST_TICKS)
     beyond = _LEAST_BEYOND * (high - low)
     first = 0 if low == 0 else math.floor((low - beyond) / step)
@@ -133,8 +135,8 @@ def linear_ticks(low: float, high: float) -> list[float]:
 
 
 def length_axis(values: Iterable[object]) -> Spec:
-    """Return the scale of an axis that a reader can zoom. It extends from 0 (or the smallest value) to slightly beyond
-    the greatest value.
+    """Return the scale of an axis that a reader can zoom. The scale extends from 0 (or the smallest value) to slightly
+    above the greatest value.
     """
     numbers = _finite(values)
     if not numbers:
@@ -150,16 +152,17 @@ def _finite(values: Iterable[object]) -> list[float]:
 
 
 def _round_step(least: float) -> float:
-    """Return the smallest number of the form 1, 2 or 5 times a power of ten that is at least ``least``."""
+    """Return the smallest number that is not below ``least`` and is 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(step * power for step in (1, 2, 5, 10) if step * power >= least * (1 - 1e-9))
 
 
 def log_axis(values: Iterable[object]) -> Spec:
-    """Return a logarithmic scale and axis, from the step of 1, 2, 5 below all values to the step above all values.
+    """Return a logarithmic scale and axis. They extend from the step below all values to the step above all values,
+    with the steps 1, 2 and 5 in each power of ten.
 
-    If these steps give too few ticks, the steps are 1, 2, 3 ... 9, or evenly spaced. The scale is linear if a value has
-    no logarithm.
+    If these steps result in too few ticks, the steps are 1, 2, 3 ... 9, or evenly spaced. The scale is linear if a
+    value has no logarithm.
     """
     given = [float(value) for value in values if isinstance(value, int | float)]
     if not given or not all(value > 0 and math.isfinite(value) for value in given):
@@ -168,23 +171,23 @@ def log_axis(values: Iterable[object]) -> Spec:
     within = _log_steps(low, high, (1, 2, 5))
     if len(within) < LEAST_LOG_TICKS:
         within = _log_steps(low, high, range(1, 10))
-    if len(within) < LEAST_LOG_TICKS:  # Values that are so close to each other do not need powers of ten.
+    if len(within) < LEAST_LOG_TICKS:  # If values are so close together, powers of ten are not suitable as ticks.
         within = linear_ticks(low, high)
-    # On an axis over many powers of ten, only the powers of ten and both ends of the axis have labels.
+    # If an axis covers many powers of ten, only the powers of ten and both ends of the axis have labels.
     wide = len(within) > MOST_LOG_TICKS
     ends = (within[0], within[-1])
     ticks = [step for step in within if not wide or _is_power_of_ten(step) or step in ends]
     return {
         "scale": {"type": "log", "domain": [within[0], within[-1]], "nice": False},
-        # Vega leaves out ticks if there are more than ``tickCount``. It also leaves out most labels, even if there is
-        # room.
+        # Vega omits ticks if their number exceeds ``tickCount``. Vega also omits most labels, even if there is enough
+        # space.
         "axis": {"values": ticks, "tickCount": len(ticks), "labelExpr": PLAIN_LABEL, "labelOverlap": "greedy"},
     }
 
 
 def _log_steps(low: float, high: float, digits: Iterable[int]) -> list[float]:
-    """Return the given digits times powers of ten, from the last such number below ``low`` to the first such number
-    above ``high``.
+    """Return the products of these digits and powers of ten. The first product is the last one below ``low``, and the
+    last product is the first one above ``high``.
     """
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
     digits = tuple(digits)

@@ -1,7 +1,7 @@
-"""Draw the 3-D bars of the specifications: values over two axes, such as block size and read/write mix.
+"""Draw the 3-D bars that the specifications require: values over two axes, such as block size and read/write mix.
 
 Vega-Lite has no third dimension. This module therefore projects the faces of the bars and draws the faces as polygons.
-Far faces are drawn first, so that near faces cover them.
+Faces at the back are drawn first, so that faces in front cover them.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from tkperf.render.charts.frame import GREY, Row, Spec, build_frame, find_colour
 
 ScreenPoint = tuple[float, float]
 
-# Lengths on the screen, in units of one step to the right (mix): one step to the right, one step to the back (block
-# size), and the highest bar.
+# Lengths on the screen: one step to the right (mix), one step to the back (block size), and the height of the highest
+# bar. The unit is one step to the right.
 _RIGHT: ScreenPoint = (1.0, 0.26)
 _BACK: ScreenPoint = (-0.82, 0.40)
 _HIGHEST = 5.0
 _HEIGHT_PX = 400
-# Least width of the drawing in the same units. If the table has few cells, the bars therefore do not become as wide as
-# the page.
+# The smallest width of the drawing in the same unit. Because of this limit, the bars of a small table are not as wide
+# as the page.
 _LEAST_WIDTH = 10.0
 _HALF_WIDTH = 0.36
 _SLANT = 40
 _IN_US = "(µs)"
-# Brightness of each face. Light falls from above, so the top is the brightest face. The part of a brightness above 1 is
-# the share of white.
+# The brightness of each face. The top is the brightest face, because light falls from above. The part of the brightness
+# that exceeds 1 is the share of white.
 _FACES = {"left": 1.0, "right": 0.8, "top": 1.25}
 
 
 def draw_bars(chart: Bars3D) -> Spec:
-    """Return the specification of the chart. Columns extend to the right and rows to the back."""
+    """Return the specification of the chart. Columns extend to the right, and rows extend to the back."""
     axis: Any = linear_axis(bar.y for bar in chart.bars).get("axis", {})
     ticks = axis.get("values", [0.0, 1.0])
     depth, width = len(chart.rows), len(chart.columns)
@@ -72,7 +72,9 @@ def _height(value: float | None, ticks: Sequence[float]) -> float:
 
 
 def _faces(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
-    """Yield the faces from the far corner to the near corner, so that near faces are drawn over far faces."""
+    """Yield the faces from the back corner to the front corner, so that faces in front are drawn over faces at the
+    back.
+    """
     for number in sorted(range(len(chart.bars)), key=lambda at: chart.places[at], reverse=True):
         back, right = chart.places[number]
         height = _height(chart.bars[number].y, ticks)
@@ -128,7 +130,7 @@ def _layers(domain: list[float], tip: list[dict[str, object]]) -> list[Spec]:
 
 
 def _marks(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
-    """Yield the mark of each flagged bar, above the bar."""
+    """Yield a mark above each flagged bar."""
     for number, bar in enumerate(chart.bars):
         if bar.flag:
             back, right = chart.places[number]
@@ -154,7 +156,7 @@ def _project(right: float, back: float, height: float) -> ScreenPoint:
 
 
 def _bar(right: int, back: int, height: float, colour: str, datum: Row) -> list[Row]:
-    """Return the three visible faces of a bar. Each face is a polygon with its corners."""
+    """Return the three visible faces of a bar. Each face is a polygon, described by its corners."""
     near, far = -_HALF_WIDTH, _HALF_WIDTH
     corners = {
         "left": ((near, near, 0), (near, far, 0), (near, far, height), (near, near, height)),
@@ -179,7 +181,7 @@ def _bar(right: int, back: int, height: float, colour: str, datum: Row) -> list[
 
 
 def _floor(width: int, depth: int, ticks: Sequence[float]) -> Iterator[Row]:
-    """Yield the edges of the floor. For each tick, also yield a line along both walls behind the floor."""
+    """Yield the edges of the floor. For each tick, also yield a line along the two walls behind the floor."""
     left, right, front, back = -0.5, width - 0.5, -0.5, depth - 0.5
 
     def line(a: ScreenPoint, b: ScreenPoint) -> Row:
@@ -199,7 +201,7 @@ def _labels(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
     def label(at: ScreenPoint, text: str, align: str, angle: int = 0) -> Row:
         return {"x": at[0], "y": at[1], "text": text, "align": align, "angle": angle}
 
-    # The labels are slanted away from the bars, so that the texts do not overlap even if the steps are small.
+    # The labels are slanted away from the bars. The texts therefore do not overlap even if the steps are small.
     for right, text in enumerate(chart.columns):
         yield label(_project(right, -0.75, 0), text, "left", _SLANT)
     for back, text in enumerate(chart.rows):
@@ -211,7 +213,9 @@ def _labels(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
 
 
 def _titles(chart: Bars3D, ticks: Sequence[float]) -> Iterator[Row]:
-    """Yield the titles of the three axes: beside the middle of each edge of the floor, and above the vertical scale."""
+    """Yield the titles of the three axes. Two titles are beside the middle of an edge of the floor, and one title is
+    above the vertical scale.
+    """
     width, depth = len(chart.columns), len(chart.rows)
     value_title = chart.value_title.replace(_IN_US, f"({find_latency_unit(ticks)[0]})")
     for edge, away, text in (

@@ -1,6 +1,6 @@
-"""Draw the distribution of response times in Vega-Lite, which computes bars and curves from the buckets.
+"""Draw the distribution of response times in Vega-Lite. Vega-Lite computes the bars and curves from the buckets.
 
-The script of a page can therefore replace only the buckets.
+The script of a page therefore needs to replace only the buckets.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from tkperf.page.figures.curves import BINS_A_DECADE
 from tkperf.render.charts.axes import PLAIN_LABEL, log_axis, suit_latency
 from tkperf.render.charts.frame import CLICKED, COLOURS, GREY, Row, Spec, build_frame, tooltip
 
-# If there are at least this many I/Os, the axis of I/Os spans too many powers of ten for three labels.
+# From this number of I/Os on, the axis of I/Os covers so many powers of ten that three labels are not enough.
 _MANY_IOS = 10**8
-# The first bucket begins at 0, which has no logarithm. Half of the smallest bucket replaces 0, in µs.
+# in µs; the first bucket begins at 0, which has no logarithm, so half of the smallest bucket is used instead of 0
 _LEAST_US = 0.0005
 
 
-# The chart adds up the buckets, which are in ascending order.
+# The chart adds up the buckets, so they must be in ascending order.
 _SUMS = [
     {"window": [{"op": "sum", "field": "count", "as": "seen"}], "sort": [{"field": "lower"}]},
     {"joinaggregate": [{"op": "sum", "field": "count", "as": "total"}]},
@@ -27,10 +27,11 @@ _SUMS = [
 # The result is in bins, not in µs.
 _PLACE = f"{BINS_A_DECADE} * log(max({{}}, {_LEAST_US})) / LN10"
 _BY_BIN = [{"field": "bin"}]
-# Bars have equal logarithmic width. The width of fio's buckets doubles at each power of two, so the counts of buckets
-# have steps where the response times have none. The I/Os of a bucket are therefore divided among the bins that it
-# overlaps, evenly over the logarithm of the time, like the curve. The running sum is rounded, so that each bin contains
-# a whole number of I/Os, and no I/O is lost or counted twice.
+# All bars have the same logarithmic width. The width of fio's buckets doubles at each power of two. The counts of the
+# buckets therefore have steps that the response times do not have. To avoid these steps, the I/Os of a bucket are
+# divided among the bins that the bucket overlaps. They are distributed evenly over the logarithm of the time, as in the
+# curve. The running sum is rounded, so that each bin contains a whole number of I/Os, and no I/O is lost or counted
+# twice.
 _BINS = [
     {"calculate": _PLACE.format("datum.lower"), "as": "from"},
     {"calculate": _PLACE.format("datum.upper"), "as": "to"},
@@ -57,11 +58,12 @@ _COUNTS = ("lower", "upper", "count", "share", "us")
 
 
 def _curve(share: str) -> list[Row]:
-    """Return transforms that create a point at each edge of each bucket. At these edges, ``share`` of the I/Os
-    ``{counted}`` is exact.
+    """Return transforms that create a point at each edge of each bucket. ``share`` is an expression that contains the
+    number of I/Os ``{counted}``. At the edges, the result of this expression is exact.
 
-    The I/Os of a bucket are somewhere between its edges, and no I/O is between two filled buckets. The curve is
-    therefore straight within a bucket and level between buckets. The width of a bucket is a 64th of its value.
+    The response time of an I/O lies between the edges of its bucket, and no response time lies between two filled
+    buckets. The curve is therefore a straight line within a bucket and level between buckets. The width of a bucket is
+    a 64th of its value.
     """
     at_edges = [share.format(counted=counted) for counted in ("(datum.seen - datum.count)", "datum.seen")]
     return [
@@ -72,8 +74,8 @@ def _curve(share: str) -> list[Row]:
 
 
 def draw_distribution(chart: Distribution) -> Spec:
-    """Draw I/Os by response time, with the share of I/Os that were completed within a time. An exceedance chart shows
-    only the share that needed a longer time.
+    """Return the specification of a chart of I/Os by response time. The chart also shows the share of I/Os that were
+    completed within a given time. An exceedance chart shows only the share of I/Os that needed a longer time.
     """
     us = _us_axis(edge for bucket in chart.buckets for edge in bucket[:2])
     datasets: dict[str, list[Row]] = {
@@ -94,7 +96,9 @@ def draw_distribution(chart: Distribution) -> Spec:
 
 
 def _us_axis(edges: Iterable[float]) -> Spec:
-    """Return the axis of response times. Without data, the axis suits the data that the page inserts."""
+    """Return the axis of response times. If there are no data yet, the axis suits the data that the page inserts
+    later.
+    """
     given = list(edges)
     axis = log_axis(given) if given else {"scale": {"type": "log", "nice": False}}
     return suit_latency({"type": "quantitative", "title": "Response time (µs)", **axis})
@@ -105,10 +109,10 @@ def _draw_bins(us: Spec, *, ticks: int) -> Spec:
         "field": "count",
         "type": "quantitative",
         "title": "I/Os (bars)",
-        # The axis begins at half an I/O, below the lowest possible bar. The padding leaves some room above the highest
-        # bar.
+        # The axis begins at half an I/O, which is below the lowest possible bar. The padding leaves some space above
+        # the highest bar.
         "scale": {"type": "log", "domainMin": 0.5, "nice": False, "padding": 8},
-        # With more ticks than powers of ten, Vega would draw a line for each of 2, 3 ... 9.
+        # If there were more ticks than powers of ten, Vega would draw lines for 2, 3 ... 9.
         "axis": {"format": "~s", "tickCount": ticks},
     }
     return {
@@ -147,7 +151,8 @@ def _draw_longer(us: Spec) -> Spec:
         "type": "quantitative",
         "title": "I/Os that took longer (%)",
         "scale": {"type": "log", "domainMax": 100, "nice": True},
-        # Without the label expression, Vega would write small shares as 1e-7, unlike the other shares.
+        # Without the expression for labels, Vega would write small shares in another form than all other shares, such
+        # as 1e-7.
         "axis": {"labelExpr": PLAIN_LABEL, "tickCount": 6},
     }
     return {
@@ -155,8 +160,8 @@ def _draw_longer(us: Spec) -> Spec:
         "transform": [
             *_SUMS,
             *_curve("100 * (datum.total - {counted}) / datum.total"),
-            # No I/O is slower than the slowest I/O, so the share at its edge is 0, which has no place on a logarithmic
-            # axis.
+            # No I/O is slower than the slowest I/O, so the share at the edge of its bucket is 0. A logarithmic axis
+            # cannot show 0.
             {"filter": "datum.at_edge > 0"},
         ],
         "mark": {"type": "line", "color": COLOURS[PALETTE[0]]},
@@ -167,8 +172,8 @@ def _draw_longer(us: Spec) -> Spec:
 _AT_US: Spec = {"field": "us", "type": "quantitative"}
 
 
-# A name is at its mark, or this many pixels to the right of the preceding name. The estimate assumes that the range of
-# the marks covers about half of the width.
+# The name of a mark is drawn at the mark or, if the preceding name is too close, this number of pixels to the right of
+# that name. The estimate assumes that the marks cover about half of the width.
 _NAME_GAP_PX = 15
 _BY_US = [{"field": "us"}]
 _NAME_PLACES = [
@@ -184,7 +189,7 @@ _NAME_PLACES = [
 
 
 def _draw_marks() -> list[Spec]:
-    """Return a line for each mark. The line leads to the name of the mark above the plot, where neither bars nor curves
+    """Return a line for each mark. The line leads to the name of the mark above the plot, where bars and curves do not
     cover the name.
     """
     tip = tooltip(("mark", "Mark"), ("us", "µs"), numbers=_COUNTS)
@@ -203,7 +208,9 @@ def _draw_marks() -> list[Spec]:
 
 
 def _draw_clicked() -> list[Spec]:
-    """Return a line and a triangle at the figure that was clicked. The script of the page adds this figure as data."""
+    """Return a line and a triangle at the figure on which the user clicked. The script of the page adds this figure as
+    data.
+    """
     tip = tooltip(("mark", "Clicked"), ("us", "µs"), numbers=_COUNTS)
     triangle = {"type": "point", "shape": "triangle-down", "filled": True, "size": 90, "opacity": 1, "color": CLICKED}
     rule = {"type": "rule", "color": CLICKED, "strokeWidth": 2}

@@ -1,4 +1,4 @@
-"""Draw any chart of a page in Vega-Lite, as named data and layers that draw these data."""
+"""Draw any chart of a page in Vega-Lite. A specification consists of named data and of layers that draw these data."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from tkperf.render.charts.frame import (
 )
 from tkperf.render.charts.shaded_cells import draw_grid_map, draw_heat_map
 
-# Greatest number of rings. The first disturbed seconds of a long run are enough to show the disturbance.
+# The greatest number of rings. The first disturbed seconds of a long run are enough to show the disturbance.
 MOST_RINGS = 2000
 MOST_DIRECT = 4
-# Greatest length of a curve's name in characters. A file may contain much longer names, and each point repeats the name
-# of its curve.
+# The greatest length of the name of a curve, in characters. A file can contain much longer names, and each point
+# repeats the name of its curve.
 LONGEST_NAME = 200
-# If a curve has more points than this number, the points are smaller, so that they do not hide the line.
+# If a curve has more points than this number, the points are drawn smaller, so that they do not hide the line.
 _MANY_POINTS = 60
 _LINE_PX = 14
 # The name of a level is written above the level. The axis extends beyond the level by this factor, so that the name is
-# inside the plot.
+# still inside the plot.
 _ROOM_FOR_NAME = 1.08
-# Greatest width of a legend in characters. A wider legend would make a printed chart smaller.
+# The greatest width of a legend, in characters. A wider legend would make a printed chart smaller.
 LEGEND_CHARACTERS = 100
 _TIMES = (Scale.LINEAR, Scale.LOG, Scale.CLOCK)
 _NUMBERS = ("value", "low", "high")
@@ -62,7 +62,7 @@ def draw(chart: AnyChart, scale: float = 1) -> Spec:
     """Return the specification of a chart.
 
     Args:
-        scale: height of the chart relative to its height on the screen.
+        scale: height of the chart, as a multiple of its height on the screen.
     """
     if isinstance(chart, Bars3D):
         return draw_bars(chart)
@@ -83,7 +83,7 @@ def _with_short_names(chart: Chart) -> Chart:
 
 
 class _Drawing:
-    """State of a chart while its layers are built. ``x`` is the channel of places, and ``y`` is the channel of
+    """The state of a chart while its layers are built. ``x`` is the channel of places, and ``y`` is the channel of
     values.
     """
 
@@ -126,7 +126,7 @@ class _Drawing:
             layers += labels
         frame = build_frame(chart, self._height(), rings=bool(rings), aligned=chart.aligned)
         columns = [[curve.name, curve.column] for curve in chart.curves if curve.column]
-        # Columns for the script of the page, which reduces the seconds again when a reader zooms in.
+        # Columns for the script of the page. When a reader zooms in, the script reduces the one-second samples again.
         meta = {"usermeta": {"series": columns}} if columns else {}
         if not chart.filled:
             self.data = {name: [] for name in self.data}
@@ -145,7 +145,7 @@ class _Drawing:
 
     @property
     def _at_ends(self) -> bool:
-        """Return whether the names of the curves are written beside the ends of the curves."""
+        """Return whether the names of the curves are written at the ends of the curves."""
         legend, names = self.chart.legend, [name for name in find_ends(self._named) if name]
         lines = all(curve.mark is Mark.LINE for curve in self.chart.curves)
         allowed = legend is Legend.ENDS or (legend is Legend.AUTO and len(names) <= MOST_DIRECT)
@@ -160,7 +160,7 @@ class _Drawing:
         colours: dict[str, object] = {each.name: find_colour(each.colour) for each in named}
         dashes: dict[str, object] = {each.name: DASHES[each.dash] for each in named}
         lines = [curve for curve in named if curve.mark is Mark.LINE]
-        # The order of mixes in a legend is always the order of the specification.
+        # In a legend, mixes are always in the order of the specification.
         if len(lines) == len(named) and chart.legend is not Legend.TOP and chart.series != MIX_TITLE:
             order = order_by_ends(named)
             colours = {name: colours[name] for name in order}
@@ -188,7 +188,9 @@ class _Drawing:
         return {"legend": on_top}
 
     def _set_params(self, layers: Sequence[Spec]) -> None:
-        """Allow a reader to zoom along the x axis, and to choose a curve in a legend beside the plot."""
+        """Add the parameters with which a reader can zoom along the x axis, and can choose a curve in a legend beside
+        the plot.
+        """
         of_curves = [layer for layer in layers if _data_name(layer).startswith("curves")]
         if not of_curves:
             return
@@ -247,7 +249,8 @@ class _Drawing:
         dotted = group.rows if first.dots else [row for row in group.rows if row.get("alone")]
         if not dotted:
             return
-        # The points need a separate layer. As part of the lines, the points would replace the lines in the legend.
+        # The points need a separate layer. If they were part of the lines, the points would replace the lines in the
+        # legend.
         longest = max(len(curve.points) for curve in group.curves)
         size = 36 if longest <= _MANY_POINTS else 15
         dot = {"type": "point", "filled": True, "size": size, "opacity": 1, **_unfaded(plain)}
@@ -262,13 +265,13 @@ class _Drawing:
         yield self._layer(group.name, {"type": "point", **_unfaded(plain), **drawn}, encoding | tip)
 
     def _whiskers(self, group: CurveGroup, encoding: Spec, mark: Row) -> Iterator[Spec]:
-        """Yield the intervals of points or bars, as far as they are known."""
+        """Yield the intervals of points or bars. Intervals that are not known are omitted."""
         if not group.is_spread:
             return
         known = {"filter": "isValid(datum.low) && isValid(datum.high)"}
         first: Any = self.values["scale"]
-        # The lower end of an interval that reaches 0 has no place on a logarithmic axis, so it is moved to the end of
-        # the axis.
+        # If the lower end of an interval reaches 0, a logarithmic axis cannot show it. The lower end is therefore moved
+        # to the end of the axis.
         cut = {"calculate": f"max(datum.low, {first['domain'][0]})", "as": "low"}
         ends = encoding | self._from_low_to_high()
         layer = self._layer(group.name, {"type": "rule", **mark}, ends)
@@ -300,7 +303,7 @@ class _Drawing:
         return {"y": {**self.values, "field": "low"}, "y2": {"field": "high"}}
 
     def _tip(self, group: CurveGroup) -> list[Row]:
-        """Return the facts that the chart shows for a point under the pointer."""
+        """Return the facts that the chart shows when the pointer is on a point."""
         chart, first = self.chart, group.first
         fields = [("series", chart.series or chart.series_word)] if "color" in self.style else []
         fields += [("variant", chart.variants or "Quantity")] if first.variant else []
@@ -335,7 +338,7 @@ class _Drawing:
             yield self._layer(kind, mark, ends | tip)
 
     def _rules(self, *, front: bool) -> Iterator[Spec]:
-        """Yield the rules and their names.
+        """Yield the rules (straight lines) and their names.
 
         Args:
             front: whether to yield the rules in front of the curves. Only rules that coincide with curves are in front.
@@ -365,8 +368,8 @@ class _Drawing:
         return tooltip(*fields, numbers=("x", "value"))
 
     def _names(self, kind: str, rules: Sequence[Rule]) -> Iterator[Spec]:
-        """Yield the names of rules. A name is at the start of a level, in the corner above a horizontal line, or at the
-        top of the plot.
+        """Yield the names of rules (straight lines). A name is at the start of a level, in the corner above a
+        horizontal line, or at the top of the plot.
         """
         if not any(rule.name for rule in rules):
             return
@@ -389,8 +392,8 @@ class _Drawing:
                 yield layer | ({"transform": [{"filter": f"datum.row === {row}"}]} if right else {})
 
     def _spots(self) -> Iterator[Spec]:
-        """Yield marks for spots: points for spots with a value, and triangles at the top of the chart for other
-        spots.
+        """Yield marks for spots. A spot with a value has a point, and any other spot has a triangle at the top of the
+        chart.
         """
         for kind, spots in _by_kind(self.chart.spots):
             self.data[kind] = [{"x": each.x, "value": each.y, "name": each.text} for each in spots]

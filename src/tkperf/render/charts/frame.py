@@ -1,8 +1,8 @@
 """Build the parts that every chart has in Vega-Lite: fonts, colours and tooltips.
 
-The colours are Okabe and Ito's palette with changes. Each colour has a contrast of 3:1 to a white page and to a dark
-page. The first seven colours remain different for readers with any common colour-vision deficiency. Text has the text
-colour of the page, so that it is readable on both pages.
+The colours are a changed form of the palette of Okabe and Ito. Each colour has a contrast of 3:1 to a white page and to
+a dark page. The first seven colours remain different for readers with any common colour-vision deficiency. Text has the
+same colour as the text of the page, so that readers can read it on both kinds of pages.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ COLOURS = {
 }
 GREY = COLOURS[NEUTRAL]
 BRIGHTER = 1.3
-"""Factor that makes the colours brighter on a dark page. With this factor, the colours have the contrast for text
-(4.5:1).
+"""The factor by which colours are brighter on a dark page. With this factor, the colours have the contrast that text
+requires (4.5:1).
 """
 DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
-# These colours differ from the colours of the curves, and are visible on white and on dark pages.
+# These colours differ from the colours of the curves, and are visible on white pages and on dark pages.
 FLAGGED, CLICKED = "#D62728", "#9467BD"
-# Colours from cold to warm. A mixture of two neighbouring colours also fits into this order.
+# Colours from cold to warm. A mixture of two neighbouring colours fits between these two colours.
 _WARMTH = ("violet", "blue", "green", "olive", "amber", "vermilion")
 
 SHADES = {
@@ -90,10 +90,11 @@ SPOTS = {SpotKind.DROP: COLOURS["vermilion"], SpotKind.SPIKE: COLOURS["amber"]}
 
 INK = "#1B1F24"
 TEXT_PX, TITLE_PX = 12, 14
-"""Font sizes in pixels on the screen. A printed chart must not reduce these sizes."""
+"""Font sizes in pixels on the screen. The chart must not be reduced below these sizes when it is printed."""
 HEIGHT_PX, LOW_PX = 300, 170
 RING = "\N{WHITE CIRCLE}"
-# Width of the labels of a vertical axis. The width is fixed, so that charts below each other begin at the same place.
+# The width of the labels of a vertical axis. The width is fixed, so that charts below each other begin at the same
+# horizontal position.
 _AXIS_PX = 64
 _NUMBER: Row = {"type": "quantitative", "format": ",.6~r"}
 
@@ -112,7 +113,7 @@ def find_colour(name: str) -> str:
 
 
 def light_colour(colour: str, brightness: float) -> str:
-    """Return a colour with another brightness. The part of the brightness above 1 is the share of white."""
+    """Return a colour with another brightness. The part of the brightness that exceeds 1 is the share of white."""
     white = max(0.0, brightness - 1)
     channels = (each * min(1.0, brightness) for each in _split_channels(colour))
     return _join_channels(each + white * (255 - each) for each in channels)
@@ -127,7 +128,7 @@ def _join_channels(channels: Iterable[float]) -> str:
 
 
 def build_frame(chart: Picture, height: int = HEIGHT_PX, *, rings: bool = False, aligned: bool = False) -> Spec:
-    """Return the parts that every chart has. On a dark page, other colours replace the text colours."""
+    """Return the parts that all charts have in common. On a dark page, other colours replace the colours for text."""
     text = {"labelFontSize": TEXT_PX, "titleFontSize": TEXT_PX, "labelColor": INK, "titleColor": INK}
     legend = {**text, "symbolStrokeWidth": 2.5, "labelLimit": 220}
     return {
@@ -166,7 +167,7 @@ def build_frame(chart: Picture, height: int = HEIGHT_PX, *, rings: bool = False,
 
 
 def _build_title(chart: Picture, *, rings: bool) -> Spec:
-    """Return the title of the chart with flags and keywords below the title."""
+    """Return the title of the chart. The flags and keywords are shown below the title."""
     flags = chart.flag_words
     lines = [line for line in (f"{RING} " * rings * bool(flags) + flags, chart.keywords) if line]
     title: Spec = {"text": chart.title, "anchor": "start"}
@@ -187,17 +188,17 @@ def name_channel(field: str, title: str, style: dict[str, object]) -> Row:
 
 
 def tooltip(*fields: tuple[str, str], numbers: Iterable[str] = ()) -> list[Row]:
-    """Return the tooltip of a mark: fields with their titles. The fields in ``numbers`` are measured numbers, which
-    have six digits.
+    """Return the tooltip of a mark. The tooltip consists of fields with their titles. The fields in ``numbers`` are
+    measured numbers, which are shown with six digits.
     """
     measured = set(numbers)
     return [{"field": field, "title": title, **(_NUMBER if field in measured else {})} for field, title in fields]
 
 
-# Least distance of two labels, in pixels and as a share of the height of the lowest plot on a page.
+# The smallest distance between two labels, in pixels and as a share of the height of the lowest plot on a page.
 _GAP_PX = 15
 _GAP = _GAP_PX / 170
-# Position of the line sample in front of a label, in pixels from the edge of the plot.
+# The position of the line sample before a label, in pixels from the edge of the plot.
 _SAMPLE_PX = (5, 19)
 _TEXT_PX = 23
 _WIDEST_PX = 170
@@ -218,16 +219,17 @@ def find_ends(curves: Sequence[Curve]) -> dict[str, float]:
 
 
 def order_by_ends(curves: Sequence[Curve]) -> list[str]:
-    """Return the names in the order of the ends of their curves. Names without a value are at the end."""
+    """Return the names in the order in which their curves end, from top to bottom. Names without a value are last."""
     return list(dict.fromkeys((*find_ends(curves), *(curve.name for curve in curves))))
 
 
 def name_ends(
     curves: Sequence[Curve], y: Spec, style: Spec, height_px: float = HEIGHT_PX
 ) -> tuple[list[Spec], list[Row]]:
-    """Return the layers that draw line samples and names next to the plot, and the data ``ends`` for these layers.
+    """Return the layers that draw line samples and names beside the plot. The result also contains the data ``ends``
+    for these layers.
 
-    The script of the page leaves these layers out if there is no room for them.
+    The script of the page omits these layers if there is not enough space for them.
 
     Args:
         y: the axis of values, which has a domain.
@@ -246,7 +248,7 @@ def name_ends(
         {"series": name, "label": labels[name], "at": math.exp(at) if log else at}
         for name, at in zip(ends, places, strict=True)
     ]
-    # In a plot that a reader can zoom, the names are not clipped, so Vega leaves room for the names.
+    # If a reader can zoom the plot, the names are not clipped, so Vega reserves space for the names.
     begin, end, text = ({"value": {"expr": f"width + {px}"}} for px in (*_SAMPLE_PX, _TEXT_PX))
     at: Spec = {"y": y | {"field": "at"}}
     by_name = {key: each for key, each in style.items() if each["field"] == "series"}  # type: ignore[index]
@@ -265,8 +267,8 @@ def name_ends(
 
 
 def _move_apart(shares: Sequence[float], gap: float) -> list[float]:
-    """Return the places from the highest to the lowest. Neighbouring places are at least one gap apart. The places
-    remain within the plot if there is enough room.
+    """Return the places from the highest to the lowest. The distance between neighbouring places is not less than one
+    gap. The places remain within the plot if there is enough space.
     """
     moved = list(shares)
     for number in range(1, len(moved)):
@@ -279,7 +281,7 @@ def _move_apart(shares: Sequence[float], gap: float) -> list[float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveGroup:
-    """Curves that the same layers draw, and the name of their data."""
+    """Curves that are drawn by the same layers, and the name of their data."""
 
     name: str
     curves: tuple[Curve, ...]
@@ -307,7 +309,7 @@ def group_curves(chart: Chart) -> Iterator[CurveGroup]:
     groups: dict[tuple[object, ...], list[Curve]] = {}
     for curve in chart.curves:
         groups.setdefault(look(curve), []).append(curve)
-    # Measured curves have points and are drawn last, so that they are in front of ideal lines.
+    # Measured curves have points. They are drawn last, so that they are in front of the ideal lines.
     ordered = sorted(groups.values(), key=lambda of: (not of[0].muted, of[0].dots))
     for number, curves in enumerate(ordered):
         names = [(curve.name, curve.variant) for curve in curves]
@@ -348,8 +350,8 @@ def build_rule_row(rule: Rule) -> Row:
 
 
 def is_sorted(curves: Iterable[Curve]) -> bool:
-    """Return whether the points of each curve are in ascending order along the x axis. Otherwise a line must follow the
-    order of the points.
+    """Return whether the points of each curve are in ascending order along the x axis. If they are not, a line must
+    follow the order of the points.
     """
     for curve in curves:
         places = [point.x for point in curve.points if isinstance(point.x, int | float)]

@@ -1,9 +1,11 @@
 """Draw shaded cells in Vega-Lite: the heat map of response times, and the grid of two offered rates.
 
-The heat map has a rectangle for each time slice and each band that contains I/Os. Its data contain a row for each time
-slice, from which Vega creates the rectangles. A row for each rectangle would make a page larger by a megabyte.
+The heat map contains a rectangle for each combination of a time slice and a band in which I/Os were counted. The data
+contain one row for each time slice, and Vega creates the rectangles from the rows. If the data contained a row for each
+rectangle, a page would be larger by a megabyte.
 
-The grid has a square for each cell, shaded according to the cell's value, and a limit between squares.
+The grid contains a square for each cell, and a line between squares that shows the limit. The shade of a square shows
+the value of the cell.
 """
 
 from __future__ import annotations
@@ -12,17 +14,19 @@ from tkperf.page.chart import PALETTE, SHARE_NAMES, SHARES_PERCENT, GridMap, Hea
 from tkperf.render.charts.axes import LATENCY, log_axis
 from tkperf.render.charts.frame import COLOURS, FLAGGED, GREY, HEIGHT_PX, Row, Spec, build_frame, tooltip
 
-# Opacities of the classes of shares as the last two digits of a colour: 100, 69, 45, 28 and 16 %. The greatest share is
-# first. All classes have the same colour, so that a reader need not distinguish colours. The opacities suit a light and
-# a dark page.
+# Opacities of the classes of shares, as the last two digits of a colour: 100, 69, 45, 28 and 16 %. The greatest share
+# is first. All classes have the same colour, so that a reader does not need to distinguish colours. The opacities suit
+# both light and dark pages.
 _OPACITIES = ("FF", "B0", "74", "48", "2A")
-# The first bucket begins at 0, which has no logarithm. Half of the smallest bucket replaces 0, in µs.
+# in µs; the first bucket begins at 0, which has no logarithm, so half of the smallest bucket is used instead of 0
 _LEAST_US = 0.0005
 TIME = "Response time"
 
 
 def draw_heat_map(chart: HeatMap) -> Spec:
-    """Draw a heat map. A shade shows the share of a time slice's I/Os in each band of response time."""
+    """Return the specification of a heat map. The shade of a rectangle shows the share of the I/Os of a time slice that
+    belong to a band of response time.
+    """
     edges_us = [max(_LEAST_US, edge) for edge in chart.edges_us]
     rows: list[Row] = []
     for column in chart.slices:
@@ -31,7 +35,8 @@ def draw_heat_map(chart: HeatMap) -> Spec:
             first, last = filled[0], filled[-1]
             rows.append({"x": column.begin, "end": column.end, "first": first, "n": column.ios[first : last + 1]})
     axis = log_axis(edges_us)
-    # The axis ends at the outer edges of the bands. Rounding to whole pixels avoids lines between neighbouring bands.
+    # The axis ends at the outer edges of the bands. The edges are rounded to whole pixels, because otherwise lines
+    # would appear between neighbouring bands.
     axis["scale"] = {"type": "log", "domain": [edges_us[0], edges_us[-1]], "nice": False, "round": True}
     axis["axis"] = {**axis["axis"], "labelExpr": LATENCY.format("datum.value")}  # type: ignore[dict-item]
     place: Spec = {"type": "quantitative"}
@@ -78,7 +83,7 @@ def draw_heat_map(chart: HeatMap) -> Spec:
 
 
 def _spread(edges_us: list[float]) -> list[Row]:
-    """Return transforms that turn time slices into a row for each band that contains I/Os."""
+    """Return transforms that convert each time slice to one row for each band that contains I/Os."""
     found = f"'{SHARE_NAMES[-1]}'"
     for name, least in reversed(list(zip(SHARE_NAMES, SHARES_PERCENT, strict=True))[:-1]):
         found = f"10000 * datum.n >= {round(100 * least)} * datum.all ? '{name}' : {found}"
@@ -99,12 +104,14 @@ def _spread(edges_us: list[float]) -> list[Row]:
 
 _SQUARE_PX, _LEAST_PX, _MOST_PX = 34, 200, 460
 _PALEST = 0.06
-# Squares with a higher strength are so dark that their text is white.
+# Squares with a higher strength are so dark that their text must be white.
 _DARK = 0.85
 
 
 def draw_grid_map(chart: GridMap) -> Spec:
-    """Draw the squares, beginning at the lower left corner, and the limit in front of the squares."""
+    """Return the specification of a grid. The squares are drawn from the lower left corner on, and the limit is drawn
+    in front of the squares.
+    """
     rows = len(chart.y.places)
     facts = [(f"fact{number}", title) for number, title in enumerate(chart.facts)]
     tip = tooltip(("across", chart.x.title), ("up", chart.y.title), *facts, ("flag", "Not the device alone"))
@@ -174,15 +181,14 @@ def _texts(axes: Spec, *, dark: bool, tip: list[Row]) -> Spec:
 
 
 def _axis(title: str, places: tuple[object, ...], *, overlap: object) -> Spec:
-    """Return an axis on which the name of each place is in the middle of the squares of this place."""
+    """Return an axis on which the name of each place is written at the middle of its squares."""
     names = ",".join(f"'{place}'" for place in places)
     return {
         "title": title,
         "scale": {"domain": [0, len(places)], "nice": False, "zero": False},
         "axis": {
             "values": [number + 0.5 for number in range(len(places))],
-            # Without its own tick count, the axis would use the tick count of all axes, and Vega would leave out
-            # values.
+            # If no tick count is given here, Vega uses the tick count for all axes and omits values.
             "tickCount": len(places),
             "labelExpr": f"[{names}][floor(datum.value)]",
             "grid": False,

@@ -1,1 +1,1 @@
-"""Print pages in a terminal, with figures that are drawn with characters."""
+"""Print pages in a terminal. Figures are drawn with characters."""

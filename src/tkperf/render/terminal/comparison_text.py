@@ -1,7 +1,7 @@
 """Print a comparison in the terminal.
 
-The output contains the title, a line for each use, the matrix in blocks that fit the width, a line for each curve, and
-the doubtful values of the runs. A comparison of several runs fits on one screen.
+The output contains the title, a line for each use, the matrix in blocks that fit into the width, a line for each curve,
+and the doubtful values of the runs. A comparison of several runs fits on one screen.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tkperf.render.terminal.histories import ASCII, BlockLetters, blocks_for, fo
 _GAP = 2
 _LONGEST_NAME, _LEAST_COLUMN, _WIDEST_COLUMN = 20, 13, 24
 _WIDEST = 200
-# Greatest number of lines of a matrix with bars. With the title and a line for each use, the output then has about 40
-# lines.
+# The greatest number of lines of a matrix with bars. Together with the title and a line for each use, the output then
+# has about 40 lines.
 _MOST_LINES = 28
-# If there is little room, a number with at least this many digits is shown in thousands.
+# If there is little space, a number with this many digits or more is shown in thousands.
 _LONGEST_WHOLE = 5
-# Number of characters for an interval after a bar.
+# The number of characters for an interval after a bar.
 _INTERVAL = len(" no interval")
-# Replacements for signs and letters, for terminals without Unicode.
+# Replacements for signs and letters, for terminals that cannot show Unicode.
 _ASCII_SIGNS = str.maketrans(
     {
         "▲": "^",
@@ -60,7 +60,9 @@ _ASCII_SIGNS = str.maketrans(
 
 
 def print_decision(view: DecisionView, console: Console) -> None:
-    """Print the lines, followed by the matrix. If there is room, print a bar and the interval below each value."""
+    """Print the lines, followed by the matrix. If there is enough space, print a bar and the interval below each
+    value.
+    """
     blocks = blocks_for(console.encoding)
     width = min(_WIDEST, console.width)
     lines = draw_list(view, width, blocks) if len(view.columns) == 1 else draw_matrix(view, width, blocks)
@@ -70,10 +72,10 @@ def print_decision(view: DecisionView, console: Console) -> None:
 
 
 def draw_sentences(sentences: Sequence[tuple[str, str]], width: int | None) -> Iterator[Text]:
-    """Yield sentences in lines of this width. The name of each sentence is in front of it.
+    """Yield sentences in lines of this width. Each sentence begins with its name.
 
     Args:
-        width: the width in characters; None to write each sentence on one line.
+        width: the width in characters. None means that each sentence is written on one line.
     """
     for name, sentence in sentences:
         text = drop_controls(f"{name}: {sentence}" if name else sentence)
@@ -113,7 +115,7 @@ def print_line(line: Text, console: Console, blocks: BlockLetters) -> None:
 
 
 class _Content(Enum):
-    """Content of the cells of a matrix, from the most to the least detailed."""
+    """The possible contents of the cells of a matrix, from the most detailed to the least detailed."""
 
     BARS = auto()
     WORDS = auto()
@@ -122,13 +124,14 @@ class _Content(Enum):
 
 
 def draw_matrix(view: DecisionView, width: int, blocks: BlockLetters, most_lines: int | None = None) -> Iterator[Text]:
-    """Yield the lines of the matrix. Columns that do not fit beside each other form blocks below each other.
+    """Yield the lines of the matrix. If the columns do not fit beside each other, they form blocks below each other.
 
-    If a matrix would be too long with bars, it has no bars. If it is still too long, its ratios have no words.
+    If the matrix would be too long with bars, it is drawn without bars. If it is still too long, its ratios are written
+    without words.
 
     Args:
         most_lines: the number of available lines. If the matrix would be longer, its cells contain values without
-            ratios. With None, cells always have ratios.
+            ratios. None means that cells always contain ratios.
     """
     if not view.rows or not view.columns:
         return
@@ -161,8 +164,8 @@ def draw_matrix(view: DecisionView, width: int, blocks: BlockLetters, most_lines
 
 
 class _Layout(NamedTuple):
-    """A layout of a matrix: the widths of the columns, their headings in lines, the columns of each block, and the
-    number of lines.
+    """The layout of a matrix. It consists of the widths of the columns, the lines of their headings, the columns of
+    each block, and the number of lines.
     """
 
     content: _Content
@@ -201,7 +204,7 @@ def _lay_out(view: DecisionView, width: int, content: _Content) -> _Layout:
 
 
 def _describe_cell(cell: MatrixCell, content: _Content) -> str:
-    """Return the text of a cell. Without ratios, the text is the value in few characters: ``322k▲``."""
+    """Return the text of a cell. If ratios are omitted, the text is the value in few characters: ``322k▲``."""
     match content:
         case _Content.VALUES:
             return f"{_shorten(cell.text)}{cell.sign.value}"
@@ -216,13 +219,13 @@ def _shorten(text: str) -> str:
     whole = text.replace(",", "")
     if not (whole.isdecimal() and len(whole) >= _LONGEST_WHOLE):
         return text
-    # The value has at most four digits other than 0. In this format, 12500 thousands is written without an exponent.
+    # The value has no more than four digits other than 0. This format writes 12500 thousands without an exponent.
     return f"{float(f'{int(whole) / 1000:.4g}'):.15g}k"
 
 
 def draw_list(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield the lines of a matrix with one column: each drive with its value and its bar, or with the reason why it has
-    no rank.
+    """Yield the lines of a matrix with one column. Each drive has its value and a bar, or the reason why it has no
+    rank.
 
     Text that does not fit on the line of the drive continues below the bar.
     """
@@ -256,7 +259,7 @@ def draw_list(view: DecisionView, width: int, blocks: BlockLetters) -> Iterator[
 
 
 def _fit(texts: Sequence[str], first: int, others: int) -> list[str]:
-    """Return the texts on one line if they fit. Otherwise return each text in lines of its own."""
+    """Return the texts on one line if they fit. Otherwise return each text on separate lines."""
     whole = drop_controls("; ".join(filter(None, texts)))
     if len(whole) <= first:
         return [whole]
@@ -268,8 +271,8 @@ def split_columns(lengths: Sequence[int], room: int | None, gap: int) -> Iterato
     """Yield the numbers of the columns that fit beside each other, block by block.
 
     Args:
-        room: characters of a line; None if a line may have any length.
-        gap: characters before each column.
+        room: number of characters of a line; None if a line may have any length.
+        gap: number of characters before each column.
     """
     block: list[int] = []
     for number, length in enumerate(lengths):
@@ -300,13 +303,13 @@ def _join(name: str, names: int, cells: Sequence[tuple[str, int, str]], gap: int
 
 
 def cut(text: str, width: int) -> str:
-    """Return a text with at most ``width`` characters."""
+    """Return a text, shortened to ``width`` characters."""
     clean = drop_controls(text)
     return clean if len(clean) <= width else f"{clean[: width - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _bar(cell: MatrixCell, width: int, blocks: BlockLetters) -> str:
-    """Return a bar whose length shows the value, followed by the interval."""
+    """Return a bar whose length shows the value. The bar is followed by the interval."""
     if cell.bar is None or cell.text == NOT_MEASURED:
         return ""
     interval = cell.interval.replace("at least", "≥")
@@ -314,7 +317,7 @@ def _bar(cell: MatrixCell, width: int, blocks: BlockLetters) -> str:
 
 
 def _fill(cell: MatrixCell, width: int, blocks: BlockLetters) -> str:
-    """Return a bar that is visible for every value above 0. A bar that is cut ends with a sign."""
+    """Return a bar that is visible for every value above 0. If a bar is cut, it ends with a sign."""
     if not cell.bar:
         return ""
     length = max(1, round(cell.bar * width))
@@ -323,12 +326,12 @@ def _fill(cell: MatrixCell, width: int, blocks: BlockLetters) -> str:
 
 _MOST_BARS = 60
 _MOST_CURVES = 16
-# Number of characters for the first and the last value.
+# The number of characters for the first and the last value.
 _ENDS = 16
 
 
 def print_curves(charts: Sequence[ChartView], console: Console) -> None:
-    """Print the first view of each chart, with a line of bars for each run. All lines have the same scale."""
+    """Print the first view of each chart. Each run has a line of bars, and all lines have the same scale."""
     blocks = blocks_for(console.encoding)
     for view in charts:
         if isinstance(view.chart, Chart) and view.chart.drawable:
@@ -337,7 +340,7 @@ def print_curves(charts: Sequence[ChartView], console: Console) -> None:
 
 
 def draw_curves(chart: Chart, width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield the title with the scale of the bars, followed by each curve with its first and last value."""
+    """Yield the title with the scale of the bars. The title is followed by each curve with its first and last value."""
     curves = [curve for curve in chart.curves if curve.name and not curve.muted][:_MOST_CURVES]
     names = min(_LONGEST_NAME, max((len(curve.name) for curve in curves), default=0))
     bars = max(1, min(_MOST_BARS, width - names - _ENDS))
@@ -366,8 +369,8 @@ def draw_curves(chart: Chart, width: int, blocks: BlockLetters) -> Iterator[Text
 
 
 def _spread(curves: Sequence[Curve], chart: Chart, bars: int) -> Iterator[list[float | None]]:
-    """Yield the values of each curve as bars at the same places: the places of the axis, or equal parts of its
-    length.
+    """Yield the values of each curve as bars. All curves have bars at the same places, which are the places of the axis
+    or equal parts of its length.
     """
     if chart.x.scale is Scale.ORDINAL:
         for curve in curves:
@@ -388,8 +391,8 @@ def _spread(curves: Sequence[Curve], chart: Chart, bars: int) -> Iterator[list[f
 
 
 def _fill_gaps(values: Sequence[float | None]) -> list[float | None]:
-    """Return the values with interpolated values in the gaps between known values. A curve with few slices has fewer
-    values than bars.
+    """Return the values, with interpolated values in the gaps between known values. There are gaps if a curve has fewer
+    slices than bars.
     """
     last = max((place for place, value in enumerate(values) if value is not None), default=-1)
     filled: list[float | None] = []
@@ -409,12 +412,12 @@ def _height(value: float | None, low: float, high: float, blocks: BlockLetters, 
 
 
 MOST_LINES, MOST_LINES_BESIDE_FILES = 40, 20
-# Number of lines that the matrix of twelve runs needs, and greatest number of lines for the flaws.
+# The number of lines that the matrix of twelve runs needs, and the greatest number of lines for the flaws.
 _LINES_OF_MATRIX, _LINES_OF_FLAWS = 17, 4
 _LINES_OF_LEGEND, _FEWEST_ROWS = 1, 2
-# Short words for one screen. The complete page explains these signs with more words.
+# Short words that fit on one screen. The complete page explains these signs with more words.
 _SHORT_WORDS: dict[str, str] = {Sign.EQUAL: "equal", Sign.UNDECIDED: "not decided"}
-# The part of a sentence that begins with one of these texts is repeated in the matrix.
+# If a part of a sentence begins with one of these texts, the matrix also contains this part.
 _ALSO_IN_MATRIX = ("; not ranked: ", "; not measured: ")
 
 
@@ -425,7 +428,8 @@ def print_comparison(
 
     Args:
         flaws: the reasons why values of the runs are doubtful, each with the names of the runs.
-        beside_files: whether the comparison is also written to files, so that the terminal shows only the decision.
+        beside_files: whether the comparison is also written to files. In this case, the terminal shows only the
+            decision.
     """
     assert view.decision is not None
     blocks = blocks_for(console.encoding)
@@ -464,8 +468,8 @@ def _in_lines(text: str, width: int | None, style: str = "") -> list[Text]:
 
 
 def _fit_sentences(sentences: Sequence[tuple[str, str]], width: int | None, room: int) -> list[Text]:
-    """Return sentences in at most ``room`` lines. If there are too many lines, first leave out the parts that the
-    matrix also shows, and then the last sentences.
+    """Return sentences that fit into ``room`` lines. If they need more lines, the parts that the matrix also shows are
+    omitted first, and then the last sentences.
     """
     lines = list(draw_sentences(sentences, width))
     if len(lines) <= room:
@@ -486,8 +490,8 @@ def _leave_out_what_follows(sentence: str) -> str:
 
 
 def _fit_matrix(view: DecisionView, width: int, blocks: BlockLetters, room: int) -> list[Text]:
-    """Return the matrix with its legend in at most ``room`` lines. If there are too many runs, show only the best and
-    the worst runs.
+    """Return the matrix with its legend, limited to ``room`` lines. If there are too many runs, only the best and the
+    worst runs are included.
     """
     most = min(len(view.rows), MOST_ON_SCREEN)
     lines = _draw_rows(view, most, width, blocks, room)
@@ -498,7 +502,9 @@ def _fit_matrix(view: DecisionView, width: int, blocks: BlockLetters, room: int)
 
 
 def _draw_rows(view: DecisionView, most: int, width: int, blocks: BlockLetters, room: int) -> list[Text]:
-    """Return the lines of a matrix with at most ``most`` rows, a line that counts the other rows, and the legend."""
+    """Return the lines of a matrix with no more than ``most`` rows, a line with the number of omitted rows, and the
+    legend.
+    """
     shown = replace(view, rows=choose_rows(view.rows, most))
     left = len(view.rows) - len(shown.rows)
     notes = (

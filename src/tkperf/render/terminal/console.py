@@ -1,6 +1,6 @@
-"""Open consoles on stdout and stderr, and define their behaviour when no program reads the output any more.
+"""Open consoles on stdout and stderr, and define how they behave if the program that reads the output ends.
 
-The package rich is slow to load. Functions that a command needs before its work are therefore in
+The package rich is slow to import. Functions that a command needs before its work are therefore in
 ``standard_streams.py``.
 """
 
@@ -23,17 +23,17 @@ from tkperf.model.units import drop_controls, is_copied, wrap_words
 if TYPE_CHECKING:
     from tkperf.page.verdict_texts import Verdict
 
-# Width of drawings and headings if the output does not go to a terminal.
+# The width of drawings and headings if the output does not go to a terminal.
 _WIDE = 160
-# Styles for the levels of remarks. Information has no style, cautions are yellow, and failures are red.
+# The style of each level of remarks. Information has no style, cautions are yellow, and failures are red.
 LEVEL_STYLES = {"information": "", "caution": "yellow", "failure": "red"}
 
 
 class OutputConsole(Console):
-    """Console that raises BrokenPipeError when no program reads the output any more.
+    """A console that raises BrokenPipeError if no program reads the output any more.
 
-    Without this class, rich would end the process with status 1, even in the middle of a run. Status 1 would also look
-    as if claims were not met.
+    Without this class, rich would end the process with status 1, even in the middle of a run. Status 1 would also mean
+    that claims were not met.
     """
 
     def on_broken_pipe(self) -> None:
@@ -43,8 +43,8 @@ class OutputConsole(Console):
 def open_console(*, stderr: bool = False) -> Console:
     """Return a console on stdout or stderr.
 
-    If the output goes to a program or a file instead of a terminal, each text is one line, so that a search finds
-    consecutive words. The attribute ``soft_wrap`` of the console is then True.
+    If the output goes to a program or a file instead of a terminal, each text is one line, so that a search can find
+    consecutive words. In this case, the attribute ``soft_wrap`` of the console is True.
     """
     is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
     width = None if is_terminal else _WIDE
@@ -52,35 +52,35 @@ def open_console(*, stderr: bool = False) -> Console:
 
 
 def plain(text: object) -> str:
-    """Return text from a drive or a foreign file in a form that is safe for ``console.print``: without markup and
-    control characters.
+    """Return text from a drive or from a file of another source in a form that is safe for ``console.print``. The text
+    contains no markup and no control characters.
     """
     return escape(drop_controls(str(text)))
 
 
 def print_verdict(verdict: Verdict, console: Console) -> None:
-    """Print a verdict, which every reader should see first."""
+    """Print a verdict. A verdict is the first text that a reader should see."""
     style = f"bold {LEVEL_STYLES[verdict.level]}"
     lines = wrap_words(verdict.text, console.width) if console.is_terminal else [verdict.text]
     console.print(plain("\n".join(lines)), style=style, highlight=False)
 
 
 def choose_progress(progress: str) -> str:
-    """Return the view that suits stderr if ``progress`` is ``auto``; otherwise return ``progress``."""
+    """Return the view that suits stderr if ``progress`` is ``auto``. Otherwise return ``progress``."""
     if progress != "auto":
         return progress
     return "live" if can_redraw() else "plain"
 
 
 def can_redraw() -> bool:
-    """Return whether stderr is a terminal in which lines can be drawn over each other."""
+    """Return whether stderr is a terminal on which tkperf can overwrite lines."""
     return sys.stderr.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
 
 
 def print_lines(*lines: str) -> None:
     """Print lines with markup on stderr. On a terminal, lines are broken between words.
 
-    If nobody reads stderr any more, the run still continues.
+    If no program reads stderr any more, the run still continues.
     """
     console = OutputConsole(stderr=True)
     with suppress(OSError):
@@ -91,24 +91,26 @@ def print_lines(*lines: str) -> None:
 
 
 def _wrap_markup(lines: str, width: int) -> Iterator[Text]:
-    """Yield texts with markup in lines. Words and commands are not broken."""
+    """Yield texts with markup as lines. Words and commands are not broken."""
     for line in map(Text.from_markup, lines.split("\n")):
         parts = wrap_words(line.plain, width) if line.cell_len > width else []
         ends = accumulate(len(part) + 1 for part in parts[:-1])
         yield from line.divide(list(ends))
 
 
-# Width of the labels in front of facts.
+# The width of the labels before facts.
 _LABEL = 9
 
 
 def print_facts(facts: Iterable[tuple[str, str]], *, style: str = "bold") -> None:
-    """Print texts with labels on stderr. If nobody reads stderr any more, the run still continues."""
+    """Print texts with labels on stderr. If no program reads stderr any more, the run still continues."""
     print_lines(*format_facts(facts, OutputConsole(stderr=True), style=style))
 
 
 def format_facts(facts: Iterable[tuple[str, str]], console: Console, *, style: str = "bold") -> Iterator[str]:
-    """Yield texts with labels as markup. On a terminal, the lines are broken between words beside the label."""
+    """Yield texts with labels as markup. On a terminal, each text is beside its label, and lines are broken between
+    words.
+    """
     width = max(1, console.width - _LABEL) if console.is_terminal else sys.maxsize
     for label, text in facts:
         lines = [text] if len(text) <= width else wrap_words(text, width)

@@ -1,4 +1,6 @@
-"""Draw the charts of a section with characters: values over time, and the distribution of response times."""
+"""Draw the charts of a section with characters. The charts show values over time, and the distribution of response
+times.
+"""
 
 from __future__ import annotations
 
@@ -40,20 +42,21 @@ from tkperf.render.terminal.histories import (
 WIDEST = 100
 _MOST_BARS = 60
 _HISTOGRAM_LINES = 6
-# Numbers of bins for each power of ten. The first number whose histogram fits the width is used.
+# Possible numbers of bins for each power of ten. The first number for which the histogram fits into the width is used.
 _BINS_A_DECADE = (32, 24, 16, 12, 8, 4, 2)
-# Number of characters for the label of the greatest share.
+# The number of characters for the label of the greatest share.
 _SCALE = 9
-# Kinds of figures with values over time or places. The first kind in this list that a section has is drawn.
+# The kinds of figures that show values over time or places. For a section, the first kind in this list that the section
+# has is drawn.
 _COURSES = (FigureKind.OVER_ROUNDS, FigureKind.OVER_TIME, FigureKind.SECONDS, FigureKind.OVER_AREAS)
 
-# Names of the curves that are drawn for each stream of a combination: the rate, which has no name, and two latencies.
-# With all curves, a combination of many streams would need too many lines.
+# The names of the curves that are drawn for each stream of a combination. These curves are the rate, which has no name,
+# and two latencies. If all curves were drawn, a combination of many streams would need too many lines.
 _OF_A_STREAM = ("", LATENCY_MEAN.short, percentile(TAIL_PERCENT).short)
 
 
 def print_charts(charts: Sequence[ChartView], console: Console) -> None:
-    """Print the values over time and the response times of a section. Each is a line of characters."""
+    """Print the values over time and the response times of a section. Each of them is a line of characters."""
     blocks = blocks_for(console.encoding)
     width = min(WIDEST, console.width)
     lines = (
@@ -67,7 +70,9 @@ def print_charts(charts: Sequence[ChartView], console: Console) -> None:
 
 
 def draw_course(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield bars from 0 to the greatest value: a line for each curve over time, or for the rounds of each cell."""
+    """Yield bars from 0 to the greatest value. There is a line for each curve over time, or for the rounds of each
+    cell.
+    """
     drawn = {kind: list(_of_kind(charts, kind)) for kind in _COURSES}
     kind = next((kind for kind in _COURSES if drawn[kind]), None)
     if kind is FigureKind.OVER_ROUNDS:
@@ -91,7 +96,9 @@ def _of_kind(charts: Sequence[ChartView], kind: FigureKind) -> Iterator[ChartVie
 
 
 def _grid(views: Sequence[tuple[Chart, str]]) -> Grid:
-    """Return the values of curves over the rounds. Each name of a curve has a row, and each view has a column."""
+    """Return the values of curves over the rounds. There is a row for each name of a curve, and a column for each
+    view.
+    """
     names = tuple(dict.fromkeys(curve.name for chart, _ in views for curve in chart.curves))
     by_name = [{curve.name: curve.values for curve in chart.curves} for chart, _ in views]
     return Grid(
@@ -103,8 +110,8 @@ def _grid(views: Sequence[tuple[Chart, str]]) -> Grid:
 
 
 def _draw_lines(views: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield a line for each curve over time. Curves with the same name and unit appear once. For streams, only some
-    curves are drawn.
+    """Yield a line for each curve over time. If several curves have the same name and unit, only one is drawn. For
+    streams, only some curves are drawn.
     """
     streams = dict.fromkeys(view.stream for view in views)
     charts = [(view.stream, view.chart) for stream in streams for view in views if view.stream == stream]
@@ -138,8 +145,8 @@ def _name_curve(chart: Chart, curve: Curve) -> str:
 
 
 def spread_over(points: Sequence[Point], axis: Axis, bars: int) -> list[float | None]:
-    """Return the mean of the points in each of ``bars`` equal parts of an axis. The value is None for a part without
-    points.
+    """Return the mean of the points in each of ``bars`` equal parts of an axis. If a part has no points, its value is
+    None.
 
     If there are fewer points than bars, each point is a bar.
     """
@@ -149,13 +156,13 @@ def spread_over(points: Sequence[Point], axis: Axis, bars: int) -> list[float | 
     end = max((*at, *axis.includes)) or 1.0
     parts: list[list[float | None]] = [[] for _ in range(bars)]
     for place, point in zip(at, points, strict=True):
-        # In a damaged run file, a point may lie before the start.
+        # In a damaged run file, the time of a point may precede the start.
         parts[max(0, min(bars - 1, int(place / end * bars)))].append(point.y)
     return [mean(part) for part in parts]
 
 
 def draw_histogram(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield response times in bins of equal logarithmic width, so that the different widths of buckets cause no
+    """Yield response times in bins with equal logarithmic width, so that the different widths of buckets do not cause
     steps.
     """
     for view in (view for chart in charts for view in chart.views):
@@ -176,7 +183,7 @@ def _draw_histogram(chart: Distribution, width: int, blocks: BlockLetters) -> It
 
 
 def _axis(first: int, count: int, per_decade: int) -> str:
-    """Return a line with powers of ten. Each power of ten is below the bin that begins at this value."""
+    """Return a line with powers of ten. Each power of ten is placed below the bin that begins at this value."""
     text = ""
     for decade in range(ceil(first / per_decade), (first + count) // per_decade + 1):
         place = decade * per_decade - first
@@ -194,8 +201,8 @@ def _name_us(us: float) -> str:
 
 
 def draw_heat_maps(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield each heat map. Time increases to the right, response times increase upwards, and a character shows the
-    share of the I/Os.
+    """Yield the lines of each heat map. Time increases to the right, and response times increase upwards. A character
+    shows the share of the I/Os.
     """
     for view in (view for chart in charts for view in chart.views):
         if isinstance(view.chart, HeatMap):
@@ -205,8 +212,8 @@ def draw_heat_maps(charts: Sequence[ChartView], width: int, blocks: BlockLetters
 def _draw_heat_map(chart: HeatMap, width: int, blocks: BlockLetters) -> Iterator[Text]:
     begin, end = chart.slices[0].begin, chart.slices[-1].end
     widths = sorted(column.end - column.begin for column in chart.slices)
-    # There are at most as many places as slices, because a place without a slice would look like a gap in the
-    # measurement.
+    # The number of places never exceeds the number of slices, because a place without a slice would look like a gap in
+    # the measurement.
     room = max(1, min(_MOST_BARS, width - _SCALE, round((end - begin) / widths[len(widths) // 2])))
     columns = [[0] * (len(chart.edges_us) - 1) for _ in range(room)]
     for column in chart.slices:
@@ -231,7 +238,9 @@ def _shade(ios: int, of: int, blocks: BlockLetters) -> str:
 
 
 def draw_grid_maps(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield the first view of each grid of two rates: a shade and the value for each square, and the limit."""
+    """Yield the lines of the first view of each grid of two rates. They contain a shade and the value for each square,
+    and the limit.
+    """
     for view in charts:
         if isinstance(view.chart, GridMap):
             yield from _draw_grid_map(view.chart, width, blocks)
@@ -260,7 +269,7 @@ def _draw_grid_map(chart: GridMap, width: int, blocks: BlockLetters) -> Iterator
 
 
 def _shade_of(square: GridSquare | None, blocks: BlockLetters) -> str:
-    """Return the shade of a square. A greater value has a darker shade. A square that does not count is blank."""
+    """Return the shade of a square. A greater value has a darker shade. If a square does not count, it is blank."""
     if square is None or square.strength is None:
         return " "
     darkest = len(blocks.shades) - 1

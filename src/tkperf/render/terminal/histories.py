@@ -1,4 +1,4 @@
-"""Draw the values of each cell over the rounds, as a table of sparklines that fits a terminal."""
+"""Draw the values of each cell over the rounds as a table of sparklines that fits into a terminal."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Values = Sequence[float | None]
 
 @dataclass(frozen=True, slots=True)
 class BlockLetters:
-    """Characters for drawings.
+    """The characters for drawings.
 
     Attributes:
         heights: bars from the lowest height to the full height of a line.
         done, perhaps, left: parts of a horizontal bar.
-        line: character that fills the rest of a heading's line.
+        line: character that fills the rest of a line with a heading.
         shades: parts of a heat map, beginning with the greatest share.
         limit: a limit between two squares.
     """
@@ -36,7 +36,7 @@ class BlockLetters:
     limit: str
 
     def spell(self, text: str) -> str:
-        """Return a text in which every character is available in this character set."""
+        """Return the text in characters of this set. For ASCII, "u" replaces "µ", and the degree sign is removed."""
         return text if self is UNICODE else text.replace("µ", "u").replace("°", "")
 
 
@@ -69,7 +69,9 @@ def _bar(value: float | None, top: float, blocks: BlockLetters) -> str:
 
 
 def squeeze(values: Values, width: int) -> list[float | None]:
-    """Return at most ``width`` values. If there are more values, each returned value is the mean of several values."""
+    """Return the values, reduced to ``width`` values. If there are more values, each returned value is the mean of
+    several values.
+    """
     if len(values) <= width:
         return list(values)
     edges = [round(place * len(values) / width) for place in range(width + 1)]
@@ -86,7 +88,7 @@ def share_bar(share: float, width: int, blocks: BlockLetters = UNICODE, *, perha
     """Return a bar of the completed share, from 0 to 1.
 
     Args:
-        perhaps: the share that may be complete.
+        perhaps: the share that may already be complete.
     """
     done = int(min(1.0, max(0.0, share)) * width)
     maybe = max(0, int(min(1.0, perhaps) * width) - done)
@@ -94,8 +96,8 @@ def share_bar(share: float, width: int, blocks: BlockLetters = UNICODE, *, perha
 
 
 def columns(values: Sequence[float], height: int, blocks: BlockLetters = UNICODE) -> Iterator[str]:
-    """Yield the lines of vertical bars with this height in lines, from the top. A bar is visible for every value above
-    0.
+    """Yield the lines of vertical bars, from top to bottom. The height is given in lines. A bar is visible for every
+    value above 0.
     """
     top = max(values, default=0.0)
     steps = len(blocks.heights)
@@ -105,8 +107,8 @@ def columns(values: Sequence[float], height: int, blocks: BlockLetters = UNICODE
         yield "".join(blocks.heights[part - 1] if part else " " for part in filled).rstrip()
 
 
-# Number of bars for one cell. More bars would not show more about a few rounds. If there is less room, the number
-# beside the bars is omitted first, and then columns are omitted.
+# The number of bars for one cell. More bars would not show more about a few rounds. If there is not enough space, the
+# number beside the bars is omitted first, and then columns are omitted.
 WIDEST, FEWEST, NARROWEST = 40, 6, 3
 _NUMBER = 5
 _GAP = 2
@@ -114,7 +116,7 @@ _GAP = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """Values of each cell over time, in rows and columns.
+    """The values of each cell over time, arranged in rows and columns.
 
     Attributes:
         values: the values of each cell, row by row; None for a cell that was not measured.
@@ -129,7 +131,7 @@ class Grid:
 
     @property
     def longest(self) -> int:
-        """Return the greatest number of values of any cell."""
+        """Return the number of values of the cell that has the most values."""
         return max((len(values) for row in self.values for values in row if values), default=1)
 
 
@@ -142,13 +144,14 @@ def draw_histories(
     current: Workload | None = None,
     blocks: BlockLetters = UNICODE,
 ) -> list[Text]:
-    """Return the newest values of each cell of a running run: a heading, and a line for each row of cells.
+    """Return lines that show the newest values of each cell while a run is in progress. They are a heading, and a line
+    for each row of cells.
 
     Args:
         title: name of the values.
         histories: values of each cell, in the order of the run; empty if there are no values yet.
-        most_lines: greatest number of lines. If not all rows fit, only rows around ``current`` are shown. If there are
-            too few lines for a row, no row is shown.
+        most_lines: greatest number of lines. If not all rows fit, only the rows around ``current`` are shown. If no row
+            fits, no row is shown.
         current: the cell that tkperf measures now.
     """
     layout = arrange(histories)
@@ -183,7 +186,7 @@ def draw_grid(
 ) -> list[Text]:
     """Return a heading and a line for each row.
 
-    A cell shows its values as bars and, if there is room, the last value as a number.
+    A cell shows its values as bars and, if there is enough space, the last value as a number.
 
     Args:
         current: row and column of the cell that tkperf measures now.
@@ -213,7 +216,7 @@ class _Table:
         self._number = 1 + _NUMBER
         if room // count - _GAP - self._number < FEWEST and room // count - _GAP >= FEWEST:
             self._number = 0
-        # At least one column is shown, and more columns if they fit.
+        # One column is always shown. Further columns are shown if they fit.
         narrowest = _GAP + NARROWEST + self._number
         if count * narrowest > room:
             room -= len(f" +{count}")
@@ -223,8 +226,8 @@ class _Table:
         self._bars = max(NARROWEST, min(widest, fitting, max(grid.longest, 2 * FEWEST)))
 
     def head(self, title: str) -> list[Text]:
-        """Return the heading with the meaning of rows and columns. If there are several columns, also return their
-        names.
+        """Return the heading, which states the meaning of rows and columns. If there are several columns, also return
+        their names.
         """
         grid, several = self._grid, len(self._grid.columns) > 1
         down = f"{grid.row_title} down" if len(grid.rows) > 1 and grid.row_title else ""
@@ -261,7 +264,7 @@ class _Table:
 
 
 def format_short(value: float | None) -> str:
-    """Return a number with at most five characters: ``88.8k``, ``1.2M``, ``350``, ``12.3``."""
+    """Return a number as text with no more than five characters: ``88.8k``, ``1.2M``, ``350``, ``12.3``."""
     if value is None:
         return NOT_MEASURED
     for factor, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):

@@ -1,5 +1,5 @@
-"""Print the matrix of drives and claims in the terminal, a strip of the drives' values for each claim, and bars of
-values.
+"""Print the matrix of drives and claims in the terminal. The module also prints a strip with the values of the drives
+for each claim, and bars of values.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _GAP = 1
 _LONGEST_NAME, _LONGEST_RESULT = 18, 22
 _WIDEST_STRIP, _NARROWEST_STRIP = 60, 20
 _LONGEST_BAR_NAME, _BAR = 36, 20
-# Characters for one dot, for two or three dots, and for more dots at the same place.
+# The characters for one dot, for two or three dots, and for more dots at the same place.
 _DOTS = ("·", ":", "•")
 _TICKS = {TickKind.MEDIAN: "|", TickKind.CLAIM: "¦", TickKind.OUTLIER: "'"}
 _NOTABLE = "◆"
 
 
 def print_margins(view: DecisionView, console: Console) -> None:
-    """Print the lines, followed by the matrix. A letter stands for each column, and a sign follows each margin. The
-    meaning of letters and signs is printed below.
+    """Print the lines, followed by the matrix. A letter identifies each column, and a sign follows each margin. The
+    meaning of the letters and signs is printed below the matrix.
     """
     blocks = blocks_for(console.encoding)
     for name, sentence in view.lines:
@@ -56,14 +56,14 @@ def _wrap(text: str, console: Console) -> list[str]:
 
 
 def _list_letters(count: int) -> list[str]:
-    """Return the letters A, B, C and so on. After Z, the letters continue with AA, AB."""
+    """Return the letters A, B, C and so on. After Z, the result continues with AA and AB."""
     letters = list(ascii_uppercase)
     return (letters + [first + second for first in letters for second in letters])[:count]
 
 
 def _draw_matrix(rows: Sequence[MatrixRow], title: str, count: int, width: int | None) -> Iterator[Text]:
-    """Yield the rows of the matrix. The values are included if a line has room for them. Columns that do not fit follow
-    below.
+    """Yield the rows of the matrix. If a line has enough space, the values are included. Columns that do not fit follow
+    below the other columns.
 
     Args:
         width: greatest length of a line; None if a line may have any length.
@@ -112,7 +112,9 @@ def _choose_style(cell: MatrixCell) -> str:
 
 
 def print_tiles(tiles: Sequence[HeadlineView], console: Console) -> None:
-    """Print the figures of many drives. For each figure, print the name with the worst drive, and the strip."""
+    """Print the figures of many drives. For each figure, print the name of the figure, the worst drive, and the
+    strip.
+    """
     blocks = blocks_for(console.encoding)
     width = max(_NARROWEST_STRIP, min(_WIDEST_STRIP, console.width - 2 * _GAP))
     for tile in tiles:
@@ -135,8 +137,8 @@ def print_tiles(tiles: Sequence[HeadlineView], console: Console) -> None:
 
 
 def draw_strip(strip: Strip, width: int) -> str:
-    """Return a line with the dots of drives as characters. Several dots at the same place become a denser character.
-    Ticks are drawn between the dots.
+    """Return a line that shows the dots of drives as characters. If several dots are at the same place, a denser
+    character is used. Ticks are drawn between the dots.
     """
     letters = [" "] * width
     for tick in sorted(strip.ticks, key=lambda one: one.kind is not TickKind.OUTLIER):
@@ -146,7 +148,7 @@ def draw_strip(strip: Strip, width: int) -> str:
         at = _place(dot.share, width)
         counts[at] = counts.get(at, 0) + 1
     for at, count in counts.items():
-        # The median lies among the dots, but the mark of the median must remain visible.
+        # The median lies among the dots, so a dot must not cover the mark of the median.
         if letters[at] != _TICKS[TickKind.MEDIAN]:
             letters[at] = _DOTS[min(2, count // 2)]
     for dot in strip.named:
@@ -155,7 +157,7 @@ def draw_strip(strip: Strip, width: int) -> str:
 
 
 def print_bars(table: TableView, console: Console) -> None:
-    """Print the bar of each claim, if it has one. The name of the claim is before the bar, and its margin and state are
+    """Print the bar of each claim that has a bar. The name of the claim is before the bar, and its margin and state are
     after the bar.
     """
     blocks = blocks_for(console.encoding)
@@ -178,7 +180,7 @@ def print_bars(table: TableView, console: Console) -> None:
 
 
 def draw_bar(strip: Strip, width: int, blocks: BlockLetters) -> str:
-    """Return the bar of a value. The limit is a tick on the bar or after the bar."""
+    """Return the bar of a value. A tick on the bar, or after the bar, shows the limit."""
     if strip.bar is None:
         return ""
     filled = max(1, round(strip.bar * width))

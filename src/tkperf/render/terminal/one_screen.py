@@ -1,5 +1,5 @@
-"""Print the summary of a page on one screen of the terminal: the verdict, the headline figures, findings, and commands
-that show more.
+"""Print the summary of a page on one screen of the terminal. The summary contains the verdict, the headline figures,
+findings, and commands that show more.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from tkperf.page.verdict_texts import NoteLevel
 from tkperf.render.terminal.console import LEVEL_STYLES
 
 MOST_LINES = 40
-# Output that does not go to a terminal contains as many findings as the output on a terminal of this width.
+# If the output does not go to a terminal, it contains as many findings as the output on a terminal of this width.
 _USUAL_WIDTH = 80
 _GAP = 2
 _HANGING = 2
-# Length in characters. A longer verdict, such as a list of disturbances, is printed once for all figures that share it.
+# A length in characters. If a verdict is longer, such as a list of disturbances, it is printed once for all figures
+# that have this verdict.
 _LONGEST_VERDICT = 24
-# Smallest width of the labels, in characters, if the table has a column of tests.
+# The smallest width of the labels, in characters, if the table has a column for the tests.
 _LEAST_LABEL = 30
 
 # The name of a note, its text, and its style.
@@ -34,7 +35,7 @@ _Note = tuple[str, str, str]
 
 RUN_FILE = "RUN_FILE"
 Pointers = Sequence[tuple[str, str]]
-"""Commands for further output, each with a description of this output."""
+"""Commands that show more output, each with a description of this output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +71,12 @@ _EMPTY = _Paragraph(text="")
 def print_one_screen(
     view: ReportView, console: Console, *, going_on: str | None = None, run_file: str = "", pointers: Pointers = ()
 ) -> None:
-    """Print the summary of a run's page on at most ``MOST_LINES`` lines, with as many findings as fit.
+    """Print the summary of the page of a run on ``MOST_LINES`` lines or fewer, with as many findings as fit.
 
     Args:
         going_on: the position of a run that has not ended.
-        run_file: the file name that replaces ``RUN_FILE`` in the commands of ``pointers``, unless a line would then be
-            too long.
+        run_file: the file name that replaces ``RUN_FILE`` in the commands of ``pointers``. If a line would then be too
+            long, ``RUN_FILE`` is not replaced.
     """
     width = None if console.soft_wrap else console.width
     wrapped_at = width or _USUAL_WIDTH
@@ -127,11 +128,12 @@ def _build_top(view: ReportView, going_on: str | None) -> Iterator[_Paragraph]:
 
 
 def draw_headlines(headlines: Sequence[HeadlineView], console: Console) -> RenderableType:
-    """Return a line for each figure. Below these lines, each long verdict that several figures share is shown once.
+    """Return a line for each figure. If several figures have the same long verdict, this verdict is shown once below
+    these lines.
 
     If the lines are too wide for the terminal, the long verdicts of single figures are also shown below. If the lines
-    are still too wide, the column of the tests is left out in two cases: all figures have the same test, or the column
-    would leave too little room for the labels.
+    are still too wide, the column of the tests is omitted in two cases: all figures have the same test, or the column
+    would leave too little space for the labels.
     """
     notes: list[_Note] = []
     rows = list(_build_rows(headlines, notes, _find_shared(headlines)))
@@ -162,9 +164,9 @@ def draw_headlines(headlines: Sequence[HeadlineView], console: Console) -> Rende
 def _build_rows(
     headlines: Sequence[HeadlineView], notes: list[_Note], set_apart: AbstractSet[str]
 ) -> Iterator[list[str]]:
-    """Yield label, value, interval, remark and test of each figure.
+    """Yield the label, the value, the interval, the remark and the test of each figure.
 
-    A verdict in ``set_apart`` is added to ``notes``, and the row of the figure contains only the name of the note.
+    A verdict in ``set_apart`` is added to ``notes``. The row of the figure then contains only the name of the note.
     """
     names: dict[str, str] = {}
     for each in headlines:
@@ -179,7 +181,7 @@ def _build_rows(
 
 
 def _find_shared(headlines: Sequence[HeadlineView]) -> set[str]:
-    """Return the long verdicts that several figures have."""
+    """Return the long verdicts that apply to several figures."""
     counts = Counter(each.verdict for each in headlines)
     return {verdict for verdict, count in counts.items() if count > 1 and _is_long(verdict)}
 
@@ -202,7 +204,7 @@ def choose_findings(tests: Sequence[FindingsView], most_lines: int, width: int) 
     """Return the findings that fit, in the order of the page. Alarms have priority, followed by the first finding of
     each test.
 
-    If the first finding of a test does not fit, the text is cut after its first clause.
+    If the first finding of a test does not fit, its text is cut after the first clause.
     """
     places = [(test, number) for test in tests for number in range(len(test.sentences))]
     ranked = sorted(places, key=lambda place: (not place[0].sentences[place[1]][1], place[1] > 0))
@@ -215,8 +217,8 @@ def choose_findings(tests: Sequence[FindingsView], most_lines: int, width: int) 
     left = most_lines
     for place, (test, number) in enumerate(ranked, start=1):
         needed = whole[test.key, number].count_lines(width)
-        # One line is needed to count the findings that are not shown, unless this is the last finding and all others
-        # are shown.
+        # One line is needed for the number of findings that are not shown. The line is not needed if this is the last
+        # finding and all other findings are shown.
         counted = place < len(ranked) or len(chosen) < place - 1
         if needed <= left - counted:
             chosen.add((test.key, number))
@@ -237,8 +239,8 @@ def _describe_finding(test: FindingsView, number: int, *, cut: bool = False) -> 
 
 
 def _draw_pointers(pointers: Pointers, run_file: str, width: int | None) -> Iterator[Text]:
-    """Yield the commands with their descriptions. If the terminal is too narrow, a description is below its command
-    instead of beside it.
+    """Yield the commands with their descriptions. If the terminal is too narrow, a description is printed below its
+    command instead of beside it.
     """
     named = [command.replace(RUN_FILE, drop_controls(run_file)) for command, _ in pointers]
     if width is not None and any(len(command) > width for command in named):

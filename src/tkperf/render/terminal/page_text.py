@@ -25,19 +25,21 @@ from tkperf.render.terminal.margins_text import print_bars, print_margins, print
 from tkperf.render.terminal.one_screen import draw_headlines
 
 _HEADING_WIDTH = 80
-# A summary with more alarms would not be clearer. The command tkperf show prints all alarms.
+# The greatest number of alarms in a summary. More alarms would not make the summary clearer. The command tkperf show
+# prints all alarms.
 _MOST_ALARMS = 5
-# Indents of the items of remarks, and of further lines of an item.
+# The indent of the items of remarks, and the indent of further lines of an item.
 _INDENT, _HANGING = 2, 4
-# Number of blanks between two columns, in a list and in other tables.
+# The number of blanks between two columns, in a list and in other tables.
 _GAP, _PADDED_GAP = 2, 3
 _LABEL = 28
-# A narrower column of words would be hard to read, because most lines would contain a single word.
+# The smallest width of a column of words. A narrower column would be hard to read, because most lines would contain a
+# single word.
 _LEAST_WORDS = 16
 
 
 def print_page(view: ReportView, console: Console, *, going_on: str | None = None, titled: bool = True) -> None:
-    """Print everything on a page that a terminal can show.
+    """Print all content of a page that a terminal can show.
 
     Args:
         going_on: the position of a run that has not ended.
@@ -78,7 +80,9 @@ def print_page(view: ReportView, console: Console, *, going_on: str | None = Non
 
 
 def _print_title(view: ReportView, console: Console) -> None:
-    """Print the title. A title that is a sentence has its own line, because the sentence may end with a number."""
+    """Print the title. If the title is a sentence, it has a separate line, because the sentence may end with a
+    number.
+    """
     title, subtitle = f"[bold]{plain(view.title)}[/bold]", plain(view.subtitle)
     console.print(title if not subtitle or view.decision is not None else f"{title}  {subtitle}", highlight=False)
     if subtitle and view.decision is not None:
@@ -86,8 +90,8 @@ def _print_title(view: ReportView, console: Console) -> None:
 
 
 def print_end(view: ReportView, console: Console) -> None:
-    """Print what a user must know when a run has ended: the verdict, the headline figures, and commands that show
-    more.
+    """Print the facts that a user must know when a run has ended: the verdict, the headline figures, and commands that
+    show more.
     """
     console.print(f"[bold]{plain(view.title)}[/bold]", highlight=False)
     print_verdict(view.verdict, console)
@@ -109,8 +113,8 @@ def print_end(view: ReportView, console: Console) -> None:
 
 
 def print_batch_end(view: ReportView, console: Console) -> None:
-    """Print what a user must know when a batch has ended: the verdict, the smallest margins, and the drives that were
-    not measured.
+    """Print the facts that a user must know when a batch has ended: the verdict, the smallest margins, and the drives
+    that were not measured.
     """
     _print_title(view, console)
     print_verdict(view.verdict, console)
@@ -164,7 +168,8 @@ def _print_test(test: TestView, console: Console, *, curves: bool) -> None:
     """Print a test.
 
     Args:
-        curves: whether to print a line for each curve of the test's charts, as a comparison does for each run.
+        curves: whether to print a line for each curve in the charts of the test. A comparison prints such a line for
+            each run.
     """
     _print_heading(test.title, console)
     for name, fact in test.facts:
@@ -180,7 +185,7 @@ def _print_test(test: TestView, console: Console, *, curves: bool) -> None:
 
 def _print_heading(title: str, console: Console) -> None:
     console.print()
-    # If the output goes to a pipe, the console is wide enough for every table, and much wider than a heading needs.
+    # If the output goes to a pipe, the console is wide enough for every table. A heading does not need this width.
     heading = Rule(f"[bold]{plain(title)}[/bold]", align="left")
     console.print(heading, width=min(console.width, _HEADING_WIDTH))
 
@@ -221,12 +226,12 @@ def print_block(block: Block, console: Console) -> None:
 
 
 def _wrap(text: str, console: Console, indent: int) -> list[str]:
-    """Return a text in lines without breaking words. The first line is highlighted."""
+    """Return a text as lines without breaking words. The first line is highlighted."""
     return wrap_words(drop_controls(text), console.width, indent=indent, hanging=indent + _HANGING)
 
 
 def _in_lines(command: str, width: int) -> list[str]:
-    """Return a command in lines without breaking words. A shell reads these lines as one command."""
+    """Return a command as lines without breaking words. A shell reads these lines as one command."""
     if len(command) <= width:
         return [command] if command else []
     lines = wrap(command, width - 2, break_long_words=False, break_on_hyphens=False)
@@ -238,13 +243,11 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
 
     If a table is too wide, the first layout that fits is used:
 
-    1. Rows and columns are swapped.
-    2. Labels are broken into lines between words.
-    3. Labels and other cells with words are broken into lines between words.
-    4. The cells of each row are listed below the label of the row.
+    1. Rows and columns are swapped. 2. Labels are broken into lines between words. 3. Labels and other cells with words
+    are broken into lines between words. 4. The cells of each row are listed below the label of the row.
 
-    If a list (``priorities``) is too wide, columns are omitted instead. Output that does not go to a terminal is as
-    wide as the table.
+    If a list (a table with ``priorities``) is too wide, columns are omitted instead. If the output does not go to a
+    terminal, its lines are as wide as the table.
     """
     width = console.width
     if console.soft_wrap:
@@ -274,7 +277,7 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
     for number, (name, *cells) in enumerate(zip(table.columns, *table.rows, strict=True)):
         is_label = number < table.labels
         head, kept = plain(name), not is_label and (whole or (headed and numeric[number]))
-        if kept and not is_list:  # The column is as wide as its heading, so that no cell is broken.
+        if kept and not is_list:  # The column is as wide as its heading, so that no cell must be broken.
             head = "\n".join(wrap(head, max(map(len, (*cells, *head.split())))))
         named = is_label and (not headed or any(map(str.isalpha, "".join(cells))))
         words = named or not numeric[number]
@@ -296,7 +299,7 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
 def _list_cells(table: TableView, console: Console) -> None:
     """Print the label of each row on a separate line. Below this line, print the other cells of the row.
 
-    The heading of a cell's column is in front of the cell.
+    Each cell begins with the heading of its column.
     """
     for number in table.lead:
         label, *cells = table.rows[number]
@@ -314,7 +317,7 @@ def _list_cells(table: TableView, console: Console) -> None:
 
 
 def _print_end_of_table(table: TableView, console: Console) -> None:
-    """Print the number of rows that were left out, and the notes."""
+    """Print the number of rows that were omitted, and the notes."""
     if more := len(table.rows) - len(table.lead):
         where = "between them" if table.stepwise else "after them"
         console.print(f"{format_count(more, 'row')} {where}: in the report", style="dim")
@@ -322,18 +325,18 @@ def _print_end_of_table(table: TableView, console: Console) -> None:
 
 
 def _indent(label: str) -> Padding | str:
-    """Return a label. If it has several lines, all lines have the same indent."""
+    """Return a label. If the label has several lines, all lines have the same indent."""
     words = label.lstrip("\N{NO-BREAK SPACE}")
     return Padding(words, (0, 0, 0, len(label) - len(words))) if words != label else label
 
 
 def choose_columns(table: TableView, width: int, changing: Sequence[int | None] = ()) -> TableView:
-    """Return a list with the columns that fit, according to their priorities. A column without any value is omitted
-    first.
+    """Return a list with the columns that fit. The priorities of the columns decide which columns are omitted. A column
+    without any value is always omitted first.
 
     Args:
-        changing: fixed width of each column whose cells change from second to second; None for a column whose cells
-            determine its width.
+        changing: fixed width of each column whose cells change from second to second. None means that the cells of a
+            column determine its width.
     """
     columns = range(len(table.columns))
     fixed = changing or [None] * len(columns)
@@ -354,13 +357,13 @@ def print_notes(table: TableView, console: Console) -> None:
 
 
 def colour(cell: str, level: NoteLevel | None) -> str:
-    """Return the text of a cell as markup. The colour shows the level of the cell's content."""
+    """Return the text of a cell as markup. The colour shows the severity of the content of the cell."""
     text = plain(typeset(cell))
     return text if level is None else f"[bold {LEVEL_STYLES[level]}]{text}[/]"
 
 
 class _Breaks(Enum):
-    """Cells of a table that may be broken into several lines. Headings may always be broken."""
+    """The cells of a table that can be broken into several lines. Headings can always be broken."""
 
     NONE = auto()
     LABELS = auto()
@@ -370,8 +373,8 @@ class _Breaks(Enum):
 def measure_width(table: TableView, *, breaks: _Breaks = _Breaks.NONE) -> int:
     """Return the smallest possible width of a table.
 
-    A column of cells that may be broken is as wide as its longest word. If its cells are long enough, the column has at
-    least ``_LEAST_WORDS`` characters.
+    If the cells of a column can be broken, the column is as wide as its longest word. If the cells are long enough, the
+    column is never narrower than ``_LEAST_WORDS`` characters.
     """
     numeric = table.numeric
     width = 0
@@ -416,12 +419,12 @@ def _print_facts(blocks: FactBlocks, console: Console) -> None:
             console.print(drawn)
 
 
-# Greatest number of claims that are listed below a run. Failed claims are listed first.
+# The greatest number of claims that are listed below a run. Failed claims are listed first.
 _MOST_LINES = 10
 
 
 def print_check(view: ReportView, console: Console, *, brief: bool = False) -> None:
-    """Print the page of a check: the verdict, a table, and the facts that a reader must know.
+    """Print the page of a check. The page contains the verdict, a table, and the facts that a reader must know.
 
     Args:
         brief: whether to show only the cautions and failures of each row if the table is too wide for the terminal.
@@ -440,9 +443,9 @@ def print_check(view: ReportView, console: Console, *, brief: bool = False) -> N
 
 
 def _print_blocks(table: TableView, console: Console, *, brief: bool) -> None:
-    """Print the name and the first cell of each row on one line, and the other cells below this line.
+    """Print the name and the first cell of each row on one line. Print the other cells below this line.
 
-    Rows with the same text share a block. On a brief page, rows without cautions and failures share the last block.
+    Rows with the same text form one block. On a brief page, all rows without cautions and failures form the last block.
     """
     blocks: dict[tuple[str, ...], list[str]] = {}
     passed = []
@@ -463,7 +466,7 @@ def _print_blocks(table: TableView, console: Console, *, brief: bool) -> None:
 def _describe_cells(
     columns: Sequence[str], cells: Sequence[str], levels: Sequence[NoteLevel | None], *, brief: bool
 ) -> list[str]:
-    """Return a line for each cell, with failures first. If the page is not brief, all cells are on one line."""
+    """Return a line for each cell. Failures are first. If the page is not brief, all cells are on one line."""
     named = [
         (level, f"{plain(column)}: {colour(cell, level)}")
         for column, cell, level in zip(columns, cells, levels, strict=True)
@@ -479,13 +482,13 @@ def _describe_cells(
     return lines
 
 
-# Greatest length of a path on the narrowest terminal.
+# The greatest length of a path on the narrowest terminal.
 _LEAST_PATH = 20
 
 
 def print_status(view: ReportView, console: Console) -> None:
-    """Print the runs. On a terminal, paths are short and only the columns that fit are shown. Other output contains all
-    columns, and its lines may have any length.
+    """Print the runs. On a terminal, paths are shortened and only the columns that fit are shown. Other output contains
+    all columns, and its lines can have any length.
     """
     if console.is_terminal:
         most = max(_LEAST_PATH, console.width // 4)
@@ -494,8 +497,8 @@ def print_status(view: ReportView, console: Console) -> None:
 
 
 def _shorten(block: Block, most: int) -> Block:
-    """Shorten paths at their beginning, because the end of a path distinguishes runs. The suffix of the file is also
-    left out, because commands find a run without it.
+    """Return the table with shorter paths. A path is shortened at its beginning, because its end distinguishes runs.
+    The suffix of the file is omitted, because commands find a run without it.
     """
     if not isinstance(block, TableView):
         return block

@@ -1,5 +1,5 @@
-"""Print plans, workloads and profiles in the terminal: the phases, time, amount and cost of a run, and explanations of
-keys.
+"""Print plans, workloads and profiles in the terminal. The output contains the phases, the time, the amount and the
+cost of a run, and explanations of keys.
 """
 
 from __future__ import annotations
@@ -41,13 +41,15 @@ _CLOCK = "%a %d %b %Y %H:%M"
 
 
 def print_plan(estimate: RunEstimate) -> None:
-    """Print the page of a plan: its verdict, the time and amount of tests and phases, and the conditions."""
+    """Print the page of a plan. The page contains the verdict, the time and amount of tests and phases, and the
+    conditions.
+    """
     _print_page(_build(estimate))
 
 
 def print_batch_plan(estimate: BatchEstimate) -> None:
-    """Print the page of a batch's plan: its verdict, a row for each drive, the links that drives share, and the
-    conditions.
+    """Print the page with the plan of a batch. The page contains the verdict, a row for each drive, the links that
+    drives share, and the conditions.
     """
     is_timed = not all(one.simulated for one in estimate.estimates)
     ends = _describe_end(estimate.bounds_s) if is_timed else ""
@@ -62,7 +64,7 @@ def _print_page(page: ReportView) -> None:
 def print_plan_on_stderr(estimate: RunEstimate) -> None:
     """Print the verdict and the conditions of a plan on stderr, before tkperf asks for consent.
 
-    If nobody reads stderr any more, the run still continues.
+    If no program reads stderr any more, the run still continues.
     """
     page = _build(estimate)
     with suppress(OSError):
@@ -84,8 +86,8 @@ def _describe_end(bounds_s: tuple[float, float]) -> str:
 
 
 def print_plan_warnings(warnings: Iterable[RunNote]) -> None:
-    """Print on stderr the reasons not to trust the result, and the checks that were not possible, before tkperf asks
-    for consent.
+    """Print two lists on stderr before tkperf asks for consent: the reasons to distrust the result, and the checks that
+    were not possible.
     """
     print_facts((("warning", warning.text) for warning in warnings), style="yellow")
 
@@ -124,7 +126,9 @@ def list_keys() -> None:
 
 
 def list_profiles(*, as_json: bool) -> None:
-    """List the built-in profiles with their tests, and the commands that use each profile by default."""
+    """Print a list of the built-in profiles with their tests. For each profile, the list names the commands that use
+    this profile by default.
+    """
     shipped = [load_profile(name) for name in built_in_profiles()]
     if as_json:
         listed = [
@@ -154,7 +158,7 @@ def print_profile_text(name: str) -> None:
 
 
 def explain_profile(name: str, *, as_json: bool) -> None:
-    """Explain one profile key by key, with the steps of each of its tests."""
+    """Print an explanation of one profile, key by key, with the steps of each of its tests."""
     profile = load_profile(name)
     needs = find_needs(profile)
     if as_json:
@@ -190,7 +194,8 @@ def _print_keys(profile: Profile, console: Console) -> None:
     for key, table in profile.tables.items():
         console.print(f"\n[bold]\\[{key}][/bold] {plain(table.source)}", highlight=False)
         drawn = Table(box=SIMPLE_HEAD, show_edge=False)
-        # With this limit, a long list of values is broken into lines, but the text that explains the list is not.
+        # With this limit, a long list of values is broken into lines, but the text that explains the list is not
+        # broken.
         for column, widest in (("key", None), ("value", 40), ("meaning", None)):
             drawn.add_column(column, overflow="fold", max_width=widest)
         values = data[key]
@@ -203,7 +208,7 @@ def _print_keys(profile: Profile, console: Console) -> None:
 
 
 def _tests(profile: Profile) -> dict[str, list[Test]]:
-    """Return the tests that a profile defines for each suite. A RAID set has the same tests as an SSD."""
+    """Return the tests that a profile defines for each suite. The tests of a RAID set are those of an SSD."""
     by_suite: dict[str, list[Test]] = {}
     for suite, tests in SUITES.items():
         defined = [test for test in tests.values() if test.is_in(profile)]

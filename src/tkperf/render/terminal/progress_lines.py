@@ -1,4 +1,6 @@
-"""Draw the progress of a run as lines of a terminal, and compute the time of its end according to the host's clock."""
+"""Draw the progress of a run as lines in a terminal. The module also computes when the run will end according to the
+clock of the host.
+"""
 
 from __future__ import annotations
 
@@ -41,16 +43,16 @@ _GAP = 2
 # Width of a square of the grid of reads and writes. A grid of eleven columns fits a terminal of 80 columns.
 _SQUARE = 5
 _STREAM_COLUMNS = ("stream", "IOPS", "offered", "MB/s", "mean", "p99")
-# Smallest widths of these columns. With these widths, the columns do not move from second to second.
+# The smallest widths of these columns. With these widths, the columns do not move from second to second.
 _STREAM_WIDTHS = (_LABEL, 9, 9, 9, 9, 9)
-# Smallest and greatest number of lines of the chart of seconds. If fewer lines are available, a sparkline shows the
-# seconds.
+# The smallest and the greatest number of lines for the chart of every second. If fewer lines are available, a sparkline
+# shows every second.
 _LEAST_CHART, _TALLEST_CHART = 3, 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Lines that belong together. If there is not enough room, the parts with the highest ``rank`` are left out
+    """Lines that belong together. If there is not enough space, the parts with the highest ``rank`` are omitted
     first.
     """
 
@@ -61,9 +63,10 @@ class _Part:
 def render_lines(
     progress: ProgressView, *, width: int, height: int, now: datetime, encoding: str | None = "utf-8", footer: str = ""
 ) -> list[Text]:
-    """Return the view of a run: at most ``height`` lines of at most ``width`` columns.
+    """Return the view of a run. The view has no more than ``height`` lines, and a line has no more than ``width``
+    columns.
 
-    Lines that cells and remarks do not need are used for a chart of the seconds and for the sections that the run has
+    Lines that cells and remarks do not need are used for a chart of every second and for the sections that the run has
     finished.
 
     Args:
@@ -76,7 +79,7 @@ def render_lines(
         if len(part.lines) <= left:
             taken.add(id(part))
             left -= len(part.lines)
-    # The newest warning has at least one line. The cells have priority for all other lines.
+    # The newest warning always has one line or more. For all other lines, the cells have priority.
     cells = drawing.cells(left - progress.warned)
     remarks = drawing.remarks(left - len(cells))
     free = left - len(cells) - len(remarks)
@@ -103,7 +106,7 @@ class _Drawing:
         self._progress, self._width, self.blocks, self._now = progress, width, blocks, now
 
     def above(self) -> list[_Part]:
-        """Return the parts of the view above the cells."""
+        """Return the parts of the view that are shown above the cells."""
         progress = self._progress
         return [
             _Part(1, [self._title()]),
@@ -116,7 +119,7 @@ class _Drawing:
         ]
 
     def below(self, footer: str) -> list[_Part]:
-        """Return the parts of the view below the cells. The footer is last."""
+        """Return the parts of the view that are shown below the cells. The footer is last."""
         progress = self._progress
         disturbed = [Text(progress.disturbed, style="yellow")] if progress.disturbed else []
         return [
@@ -172,8 +175,8 @@ class _Drawing:
         return text
 
     def _streams(self) -> Iterator[Text]:
-        """Yield a line for each stream of a combination and for its flushes, below a line with the headings of the
-        columns.
+        """Yield a line for each stream of a combination and for its flushes. These lines are below a line with the
+        headings of the columns.
         """
         streams = self._progress.streams
         if not streams:
@@ -204,8 +207,8 @@ class _Drawing:
             yield line
 
     def _seconds(self) -> Text:
-        """Draw the IOPS of each second. The newest second is at the right, and a new second moves the others to the
-        left.
+        """Return a sparkline of the IOPS of each second. The newest second is at the right, and each new second moves
+        all others to the left.
         """
         room = self._width - _LABEL
         shown = self._progress.seconds_iops[-room:]
@@ -213,8 +216,8 @@ class _Drawing:
         return self._labelled(label, Text(sparkline(shown, self.blocks), style="cyan"))
 
     def chart(self, more_lines: int) -> list[Text]:
-        """Draw the IOPS of each second on as many additional lines as are available. If there is only room for a
-        sparkline, return no lines.
+        """Return the additional lines of a chart of the IOPS of each second. The chart uses as many lines as are
+        available. If there is only space for a sparkline, return no lines.
         """
         room = self._width - _LABEL
         shown = self._progress.seconds_iops[-room:]
@@ -226,8 +229,8 @@ class _Drawing:
         return [self._labelled(label, Text(bar, style="cyan")) for label, bar in zip(labels, bars, strict=True)]
 
     def left_sections(self, most_lines: int) -> list[Text]:
-        """Return a line for each section that the run has finished. If there are too many sections, return the newest
-        sections.
+        """Return a line for each section that the run has finished. If there are too many sections, return only the
+        newest sections.
         """
         count = len(self._progress.left)
         shown = self._progress.left[count - min(count, max(0, most_lines)) :]
@@ -292,8 +295,8 @@ class _Drawing:
         return [text, *map(Text, lines)]
 
     def remarks(self, most_lines: int) -> list[Text]:
-        """Return notices and the last warnings. Indents show where a text begins. If there is not enough room, each
-        text is cut to one line.
+        """Return notices and the newest warnings. An indent marks the beginning of each text. If there is not enough
+        space, each text is cut to one line.
         """
         texts = self._progress.remarks
         whole = [line for text in texts for line in self._wrapped(text)]
@@ -320,15 +323,15 @@ def _draw_square(square: LiveSquare | None, *, is_current: bool) -> Text:
 
 
 def format_end(now: datetime, shortest_s: float, longest_s: float) -> str:
-    """Return the earliest and the latest end of a run according to the host's clock: ``18:05 to Tue 02:10``."""
+    """Return the earliest and the latest end of a run as times of the host's clock: ``18:05 to Tue 02:10``."""
     local = now.astimezone()
     ends = (_clock(local, local + timedelta(seconds=left_s)) for left_s in (shortest_s, longest_s))
     return " to ".join(dict.fromkeys(ends))
 
 
 def _clock(now: datetime, then: datetime) -> str:
-    """Return a time of day. If the time is on another day, the weekday is added. If it is at least a week away, the
-    date is added.
+    """Return a time of day. If the time is on another day, the weekday is added. If the time is a week away or more,
+    the date is added.
     """
     days = (then.date() - now.date()).days
     if days == 0:
@@ -337,8 +340,8 @@ def _clock(now: datetime, then: datetime) -> str:
 
 
 TURN_EVERY_S = 5.0
-"""Time in seconds for which one page of the view is shown."""
-# These lines are: the name and the counts, the heading of the table, and a few drives.
+"""The time in seconds for which one page of the view is shown."""
+# The smallest number of lines: the name and the counts, the heading of the table, and a few drives.
 _FEWEST_LINES = 6
 
 
@@ -352,11 +355,12 @@ def render_batch_lines(
     encoding: str | None = "utf-8",
     footer: str = "",
 ) -> list[Text]:
-    """Return the view of a batch: at most ``height`` lines of at most ``width`` columns.
+    """Return the view of a batch. The view has no more than ``height`` lines, and a line has no more than ``width``
+    columns.
 
     Args:
         now: time of the host's clock, from which the time of the end is computed.
-        passed_s: time since the view was opened. This time decides which page is shown.
+        passed_s: time since the view was opened. This time determines which page is shown.
     """
     blocks = blocks_for(encoding)
     head = list(_head(view, width, now, blocks))
@@ -365,7 +369,7 @@ def render_batch_lines(
     pages = count > room
     turn = int(passed_s / TURN_EVERY_S)
     remarks = list(view.remarks[: max(0, room - count - 1)])
-    if pages and view.remarks:  # The remarks are shown one after the other, below the page.
+    if pages and view.remarks:  # The remarks are shown below the page, one after the other.
         remarks = [view.remarks[turn % len(view.remarks)]]
     shown, words = _choose_rows(view, room - 1 - len(remarks) if pages else count, turn)
     table = choose_columns(view.table, width, view.widths)
@@ -405,8 +409,8 @@ def _head(view: BatchProgressView, width: int, now: datetime, blocks: BlockLette
 def _choose_rows(view: BatchProgressView, room: int, turn: int) -> tuple[list[int], str]:
     """Return the rows of the current page. If there are several pages, also return a text with the number of the page.
 
-    Drives with problems are on each page, but use at most half of the page. If there are more drives with problems, the
-    others are distributed over the pages like all other drives.
+    Each page begins with the drives with problems, but these drives never use more than half of the page. If there are
+    more drives with problems, the remaining ones are distributed over the pages like all other drives.
     """
     count = len(view.levels)
     if count <= room:
@@ -429,7 +433,7 @@ def _style(view: BatchProgressView, number: int) -> str:
 
 
 def _rows(table: TableView) -> list[str]:
-    """Return the headings and each row as a line."""
+    """Return the headings and each row as one line."""
     drawn: list[list[str]] = []
     columns = zip(table.columns, *table.rows, strict=True)
     for right, cells in zip(table.numeric, columns, strict=True):
