@@ -1,1 +1,3 @@
-"""The command line. It is a thin layer over the Python API, and the only code that prints, asks and exits."""
+"""The command line. This package is a thin layer over the Python API. Only this package prints, asks the user and
+exits.
+"""

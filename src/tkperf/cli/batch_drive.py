@@ -1,8 +1,8 @@
-"""The process of one drive of a batch. The process examines and holds its drive, waits for consent and for its turn,
-and measures.
+"""The process of one drive in a batch. The process examines its drive, holds it, waits for consent and for its turn,
+and measures the drive.
 
-Until the process is told to begin, it ends together with the process of the batch, because the consent also ends.
-Afterwards the process needs no other process and no terminal.
+Until the process receives the order to begin, it ends together with the process of the batch, because the consent also
+ends. After this order, the process needs no other process and no terminal.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.pipeline.run_to_file import Destination, resume_to_file, run_to_file
 from tkperf.system.host import now_utc
 
-# Seconds of each part of the reads, when drives are compared alone and together. Several parts show how steady the rate
-# is.
+# The length, in seconds, of each part of the reads when tkperf compares drives alone and together. Several parts show
+# how steady the rate is.
 READING_S = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveTask:
-    """An order for the process of a drive. ``ledger``: the ledger of the batch. ``resumes``: the process continues an
-    existing run file.
+    """The order that the process of a drive receives. ``ledger`` is the ledger of the batch. ``resumes`` means that the
+    process continues an existing run file.
     """
 
     number: int
@@ -59,9 +59,11 @@ class DriveTask:
 
 
 def run_drive_process(task: DriveTask, channel: Channel) -> NoReturn:
-    """Do everything for one drive, and end this process. This must be the first call in a new process."""
-    # The process of the drive has a separate session. Signals of the terminal reach only the batch, which passes them
-    # on if they concern drives.
+    """Execute the whole work for one drive, and end this process. This function must be the first call in a new
+    process.
+    """
+    # The process of the drive has a separate session. Signals of the terminal therefore reach only the batch, which
+    # forwards them if they concern drives.
     os.setsid()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     point_streams_to(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC), (0, 1, 2))
@@ -76,7 +78,7 @@ def run_drive_process(task: DriveTask, channel: Channel) -> NoReturn:
         code, text = ExitCode.STOPPED, "stopped by the user"
     except TkperfError as error:
         code, text = error.exit_code, str(error)
-    except BaseException as error:  # a defect of tkperf, which is also in the log
+    except BaseException as error:  # an unexpected error is a defect of tkperf, which is also written to the log
         text = f"this is a defect of tkperf: {reason_of(error)}"
         with suppress(OSError):
             sys.stderr.write(traceback.format_exc())
@@ -86,7 +88,7 @@ def run_drive_process(task: DriveTask, channel: Channel) -> NoReturn:
         if gate.has_begun:
             gate.note_end(code, text)
         channel.send(Ended(exit_code=code, text=text))
-        # The forked process must not clean up resources of its parent.
+        # The forked process must not clean up the resources of its parent.
         os._exit(code)
 
 
@@ -121,7 +123,9 @@ def _measure(task: DriveTask, gate: _Gate) -> None:
 
 
 def _require_meant(drive: BatchDrive, identity: DeviceIdentity) -> None:
-    """Raise DeviceError if the path of the requested drive now leads to another drive."""
+    """Check that the path of the requested drive still leads to the same drive. Raise DeviceError if it leads to
+    another drive.
+    """
     if drive.serial is not None and identity.serial != drive.serial:
         raise DeviceError(
             f"{identity.path} now has the serial number {identity.serial}, but the requested drive has the serial "
@@ -153,7 +157,7 @@ def _keep(
 
 
 class _Gate:
-    """State of a process that holds its drive and waits until the batch tells it to begin."""
+    """The state of a process that holds its drive and waits for the order to begin from the batch."""
 
     def __init__(self, task: DriveTask, channel: Channel) -> None:
         self._task = task
@@ -166,12 +170,12 @@ class _Gate:
 
     @property
     def has_begun(self) -> bool:
-        """Return whether the batch told the process to begin."""
+        """Return whether the process received the order to begin from the batch."""
         return self._go is not None
 
     @property
     def place(self) -> BatchPlace | None:
-        """The place of the drive in its batch, for the result."""
+        """The place of the drive in its batch. The result of the run contains this place."""
         return None if self._go is None else self._go.place
 
     @property
@@ -179,11 +183,11 @@ class _Gate:
         return () if self._go is None else self._go.siblings
 
     def ask(self, question: Question) -> str:
-        """Send the facts and the content of this drive to the batch, and wait for the user's answer."""
+        """Send the facts and the content of this drive to the batch, and wait for the answer of the user."""
         return self._wait(question).answer or ""
 
     def wait_for_turn(self) -> None:
-        """Wait for the start if no question was necessary, as for a simulated drive or a new file."""
+        """Wait for the order to begin if no question was necessary, as for a simulated drive or a new file."""
         if self._go is None:
             self._wait(None)
 
@@ -191,8 +195,8 @@ class _Gate:
         self._channel.send(Begun())
 
     def wait_for_repetition(self) -> bool:
-        """Hold the drive if a second run may follow, and return whether this run follows. If the batch has ended, no
-        second run follows.
+        """Hold the drive if a second run may follow, and return whether the second run follows. If the batch has ended,
+        no second run follows.
         """
         if self._go is None or not self._go.repeatable:
             return False
@@ -207,7 +211,7 @@ class _Gate:
         return False
 
     def note_end(self, code: int, text: str) -> None:
-        """Write the end of a run into the ledger."""
+        """Write the end of a run to the ledger."""
         ended = DriveEnded(
             number=self._task.number, utc=now_utc(), pid=os.getpid(), exit_code=code, text=text, again=self._has_run
         )
@@ -245,7 +249,7 @@ def _held(
 
 
 def _read(identity: DeviceIdentity, seconds: int) -> ReadsDone:
-    """Read the start of a drive in several short readings."""
+    """Return the rate of each part of the reads. The parts are several short readings at the start of a drive."""
     try:
         rates = [
             find_engine().read_bytes_per_s(identity.path, identity.capacity_bytes, seconds=READING_S)

@@ -36,7 +36,7 @@ from tkperf.system import own_files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFiles:
-    """Files for the results of a batch; None: not requested."""
+    """Files for the results of a batch. None means that a file was not requested."""
 
     html: Path | None = None
     pdf: Path | None = None
@@ -48,7 +48,7 @@ class BatchFiles:
 
 
 def load_batch_result(path: Path, claims_file: Path | None = None) -> BatchResult:
-    """Read a batch and its runs. A claims file replaces the claims of the batch."""
+    """Read a batch and its runs. A claims file, if one is given, replaces the claims of the batch."""
     claims = None if claims_file is None else read_claims(claims_file)
     folder = None if claims_file is None else claims_file.parent
     return read_batch_result(read_batch(path), claims=claims, folder=folder)
@@ -64,7 +64,9 @@ def show_batch(path: Path, *, as_json: bool) -> None:
 
 
 def end_batch(state: BatchState, options: BatchOptions) -> BatchResult:
-    """Print a summary of the end of a batch, and write the reports of its drives and its page next to them."""
+    """Print a summary when a batch has ended. Write the reports of its drives and the page of the batch to the folder
+    of the run files.
+    """
     batch_result = read_batch_result(state)
     if not options.quiet and options.progress != "json":
         print_batch_end(build_batch_page(batch_result), open_console())
@@ -97,7 +99,7 @@ def _write_run_report(run_file: Path) -> None:
 
 @contextmanager
 def _warning_of(text: str) -> Iterator[None]:
-    """Turn an error into a warning, because the run files contain everything that was measured."""
+    """Convert an error to a warning, because the run files contain all measurements."""
     try:
         yield
     except (TkperfError, OSError) as error:
@@ -105,8 +107,8 @@ def _warning_of(text: str) -> Iterator[None]:
 
 
 def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) -> BatchResult:
-    """Write the results of a batch to the requested files. If no file is requested, write the page of the batch next to
-    its ledger.
+    """Write the results of a batch to the requested files. If no file is requested, write the page of the batch to the
+    folder of its ledger.
     """
     if not any(getattr(files, name) for name in BatchFiles.__slots__):
         files = BatchFiles(html=path.with_suffix(".html"))
@@ -147,7 +149,7 @@ def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) 
 
 
 def expand_batches(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the named run files. A batch is replaced by those of its runs that have begun."""
+    """Return the named run files. For a batch, return the run files of those of its runs that have begun."""
     found: list[Path] = []
     for path in paths:
         if path.suffix != BATCH_SUFFIX:
@@ -161,8 +163,8 @@ def expand_batches(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def notify_of_batch(options: BatchOptions, state: BatchState, lines: Sequence[str]) -> None:
-    """Send the mail with the page of the batch, and run the command that the user requested. This never raises an
-    error.
+    """Send a mail with the page of the batch, and run the command that the user requested. This function never raises
+    an error.
 
     Ctrl-C ends only the current mail or command.
 
@@ -192,7 +194,7 @@ def notify_of_batch(options: BatchOptions, state: BatchState, lines: Sequence[st
 
 
 def describe_outcome(state: BatchState) -> str:
-    """Describe the progress of a batch: ``complete``, ``22 of 24 drives done``."""
+    """Return the progress of a batch in words: ``complete``, ``22 of 24 drives done``."""
     done = sum(drive.stage is DriveStage.DONE for drive in state.drives)
     if done == len(state.drives):
         return "complete"

@@ -1,5 +1,5 @@
-"""A batch on the command line. tkperf prints only its plan, or examines all drives, asks once, shows the progress, and
-prints the results.
+"""Run a batch from the command line. tkperf either prints only the plan of the batch, or measures. To measure, it
+examines all drives, asks the user once, shows the progress, and prints the results.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def print_plan_of_batch(settled: Settled, run_options: RunOptions, *, no_probe: 
 
 
 class BatchPrompt(Protocol):
-    """Interface that shows a batch to the user, asks for confirmation, and shows the outcome."""
+    """The interface that shows a batch to the user, asks for confirmation, and shows the outcome."""
 
     def show(self, selection: DriveSelection, neighbours: Neighbours) -> None:
-        """Show what the processes found about the drives. The question follows."""
+        """Show the facts that the processes found out about the drives. The question follows."""
 
     def ask(self, processes: DriveProcesses) -> None:
-        """Ask once for all drives.
+        """Ask the user once for all drives.
 
         Raises:
             RefusedError: the drives are not confirmed.
@@ -82,19 +82,19 @@ def run_batch(request: BatchRequest, options: BatchOptions, prompt: BatchPrompt 
     """Run ``tkperf batch``, and return the exit code.
 
     Args:
-        prompt: how the user is asked; default: on the terminal.
+        prompt: the interface that asks the user. The default is the terminal.
     """
     selection = choose_new(request, options)
     return _conduct(selection, options, depart(options), prompt or _Terminal(options))
 
 
 def choose_new(request: BatchRequest, options: BatchOptions) -> DriveSelection:
-    """Return the drives of a new batch, after a check that its files can be created."""
+    """Return the drives of a new batch, after a check that tkperf can create the files of the batch."""
     return choose_all(request, options.path, options.folder, _find_outputs(options, request))
 
 
 def _find_outputs(options: BatchOptions, request: BatchRequest) -> Iterator[Path]:
-    """Yield the files that a batch and its runs may write."""
+    """Yield the files that a batch and its runs can write."""
     yield from (options.path, options.log_path, options.report_path)
     for _, name in request.run_names:
         run = options.of_run(name)
@@ -103,10 +103,12 @@ def _find_outputs(options: BatchOptions, request: BatchRequest) -> Iterator[Path
 
 
 def resume_batch(options: BatchOptions, *, without: Sequence[str] = (), prompt: BatchPrompt | None = None) -> int:
-    """Run ``tkperf resume NAME.batch``: after consent, begin or continue the run of every drive that is not done."""
-    # This is done first, because other processes find this process by the lock.
+    """Run ``tkperf resume NAME.batch``. After the user has consented, begin or continue the run of every drive that is
+    not done.
+    """
+    # The lock is taken first, because other processes find this process by means of the lock.
     departure = depart(options)
-    # The lock is held until the end, so that no other process continues the batch or replaces its file.
+    # This process holds the lock until it ends, so that no other process continues the batch or replaces its file.
     ledger = Ledger.open(options.path)
     try:
         selection = choose_rest(ledger, without)
@@ -123,7 +125,9 @@ def _conduct(
     prompt: BatchPrompt,
     ledger: Ledger | None = None,
 ) -> int:
-    """Measure drives after consent. ``ledger``: the ledger of a resumed batch. It is closed at the end."""
+    """Measure drives after the user has consented. ``ledger`` is the ledger of a resumed batch. It is closed at the
+    end.
+    """
 
     def work(number: int, channel: Channel) -> NoReturn:
         if held is not None:
@@ -142,7 +146,7 @@ def _conduct(
     with until_it_begins() as undone:
         if ledger is not None:
             undone.callback(ledger.close)
-        # The processes of the drives share the memory of all modules that are loaded before the fork.
+        # Modules that are loaded before the fork are stored in memory only once for all processes of the drives.
         gc.freeze()
         processes = DriveProcesses(selection.numbers, work)
         undone.callback(processes.dismiss)
@@ -154,7 +158,7 @@ def _conduct(
         neighbours = find_neighbours(selection.request, found)
         prompt.show(selection, neighbours)
         prompt.ask(processes)
-        # A drive may have disappeared while the question was open.
+        # A drive may have disappeared while tkperf waited for the answer.
         processes.require_sound(selection.request)
         if ledger is None:
             ledger = Ledger.create(options.path, selection.request, options.command_line)
@@ -173,7 +177,7 @@ def _conduct(
             with shown_in_thread(options, lambda: WatchedBatch(conductor.find_ledger)):
                 while conductor.go_on(LOOK_EVERY_S):
                     pass
-                conductor.note_ends()  # before the last look of the views
+                conductor.note_ends()  # before the views look at the batch for the last time
     except KeyboardInterrupt:
         processes.stop()
         wait_for_ends(lambda: processes.has_gone, processes.listen, options.path)
@@ -186,7 +190,7 @@ def _conduct(
 
 @contextmanager
 def until_it_begins() -> Iterator[ExitStack]:
-    """Run the callbacks that the caller adds to the stack if the batch does not begin."""
+    """Run the callbacks in the stack if the batch does not begin. The caller adds these callbacks."""
     with ExitStack() as undone:
         try:
             with ended_by_signals(once=False):
@@ -197,7 +201,7 @@ def until_it_begins() -> Iterator[ExitStack]:
 
 
 def leave(departure: Departure) -> None:
-    """Report that the batch has begun. From now on, a lost terminal does not end a measurement."""
+    """Report that the batch has begun. From this time on, the loss of the terminal does not end a measurement."""
     departure.leave_terminal()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     departure.report_start()
@@ -208,7 +212,7 @@ def _warn_aside(text: str) -> None:
 
 
 def _gather(processes: DriveProcesses, options: BatchOptions) -> None:
-    """Wait until each drive is held or has a fault."""
+    """Wait until each drive is either held or has a fault."""
     began_s = time.monotonic()
     said_s = 0.0
 
@@ -224,7 +228,7 @@ def _gather(processes: DriveProcesses, options: BatchOptions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Terminal:
-    """A ``BatchPrompt`` that asks the question on a terminal."""
+    """A ``BatchPrompt`` that asks the user on a terminal."""
 
     options: BatchOptions
 
@@ -250,7 +254,9 @@ class _Terminal:
 
 
 def print_held(options: BatchOptions, held: Sequence[Held], facts: Sequence[tuple[str, str]]) -> None:
-    """Show the held drives on stderr before the question. A warning about several drives appears once."""
+    """Show the held drives on stderr before the question. If a warning concerns several drives, it is shown only
+    once.
+    """
     if options.quiet or options.progress == "json":
         return
     print_table(build_consent_table([one.shown for one in held]), open_console(stderr=True))
@@ -262,7 +268,7 @@ def print_held(options: BatchOptions, held: Sequence[Held], facts: Sequence[tupl
 
 
 def ask_for(options: BatchOptions, drives: Sequence[DriveShown]) -> None:
-    """Ask once for all drives."""
+    """Ask the user once for all drives."""
     question = BatchQuestion(name=options.name, shown=drives)
     if not question.erased:
         return
@@ -280,7 +286,7 @@ def ask_for(options: BatchOptions, drives: Sequence[DriveShown]) -> None:
 
 
 def wait_for_ends(is_over: Callable[[], bool], listen: Callable[[float], object], path: Path) -> None:
-    """Wait for runs that were asked to end. Another Ctrl-C ends only the wait."""
+    """Wait until runs have ended that were asked to end. If the user presses Ctrl-C again, only the wait ends."""
     complain_in_thread("\ntkperf: the runs are asked to end; Ctrl-C again ends only this waiting")
     try:
         with ended_by_signals(once=False):

@@ -1,4 +1,4 @@
-"""Views of a running batch, and its results at the end."""
+"""Views of a batch in progress, and of its results at the end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ShowBatch = Callable[[BatchFollower], None]
 
 
 class LiveBatch:
-    """A view that draws a line for each drive on stderr, and changes its pages automatically."""
+    """A view that draws a line for each drive on stderr, and changes from page to page automatically."""
 
     def __init__(self, footer: str = "") -> None:
         self._frame = RedrawnLines(OutputConsole(file=direct(sys.stderr)))
@@ -43,14 +43,14 @@ class LiveBatch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A lost terminal cannot be cleared, and this is not necessary.
+        # If the terminal was lost, it cannot be cleared, and it does not need to be cleared.
         with suppress(OSError):
             self._frame.clear()
 
     def __call__(self, watched: BatchFollower) -> None:
         console = self._frame.console
         now_s = time.monotonic()
-        # It is better to look half an interval early than a whole interval late.
+        # A drawing half an interval too early is better than a drawing a whole interval too late.
         if not console.is_terminal or now_s - self._drawn_s < DRAW_EVERY_S - LOOK_EVERY_S / 2:
             return
         self._drawn_s = now_s
@@ -67,7 +67,9 @@ class LiveBatch:
 
 
 class _NewNotes:
-    """Remarks of a batch, such as a remark about a full disk, that the view has not shown before."""
+    """A filter for the remarks of a batch, such as a remark about a full disk. It returns only remarks that the view
+    has not shown before.
+    """
 
     def __init__(self) -> None:
         self._seen: tuple[str, ...] = ()
@@ -79,8 +81,8 @@ class _NewNotes:
 
 
 class BatchLines:
-    """A view that writes lines about changes: each change of a drive's stage, and the lines of ``PlainLines`` for its
-    run.
+    """A view that writes a line for each change of a drive's stage. For the run of a drive, it writes the lines of
+    ``PlainLines``.
     """
 
     def __init__(self, *, every_s: float | None, steps: bool) -> None:
@@ -120,7 +122,7 @@ class BatchLines:
 
 
 class BatchJson:
-    """A view that writes every event of a run and each change of a drive's stage as JSON."""
+    """A view that writes every event of a run, and each change of a drive's stage, as JSON."""
 
     def __init__(self) -> None:
         self._stages: dict[int, DriveStage] = {}
@@ -169,8 +171,8 @@ def name_run(drive: DriveState) -> str:
 
 @contextmanager
 def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBatch]:
-    """Open the chosen view, which receives the batch after each look. If the view fails because its reader or terminal
-    is lost, the batch continues without the view.
+    """Open the view that the user chose. After each look at the batch, the view receives the batch. If the view fails
+    because its reader or terminal is lost, the batch continues without the view.
     """
     progress = choose_progress(options.progress)
     view: ShowBatch | None = None
@@ -187,7 +189,7 @@ def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBat
             return
         try:
             view(watched)
-        except Exception as error:  # any error, because the drives must continue
+        except Exception as error:  # any error, because the measurement of the drives must continue
             view = None
             with suppress(OSError):
                 complain(f"tkperf: progress is no longer shown: {reason_of(error)}")
@@ -198,17 +200,17 @@ def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBat
 
 @contextmanager
 def shown_in_thread(options: BatchOptions, watch: Callable[[], BatchFollower]) -> Iterator[None]:
-    """Show a running batch in a separate thread. If the view blocks, for example on a stopped terminal, no drive has to
-    wait.
+    """Show a batch in progress in a separate thread. If the view blocks, for example on a stopped terminal, the drives
+    do not have to wait.
 
     Args:
-        watch: starts to look at the batch.
+        watch: a function that starts to observe the batch.
     """
     if options.progress != "json" and (options.quiet or options.detach):
         yield
         return
     ended = threading.Event()
-    # A daemon thread, because Python does not wait at its end for a daemon that is blocked in a write.
+    # The thread is a daemon, because Python does not wait at its end for a daemon thread that is blocked in a write.
     thread = threading.Thread(target=_show_until, args=(ended, options, watch), name="tkperf progress", daemon=True)
     thread.start()
     try:
@@ -224,20 +226,20 @@ def _show_until(ended: threading.Event, options: BatchOptions, watch: Callable[[
         is_last = False
         while not is_last:
             is_last = ended.wait(LOOK_EVERY_S)
-            with suppress(RunFileError):  # if the ledger was removed, the batch writes it again
+            with suppress(RunFileError):  # if the ledger was removed, the batch writes a new ledger
                 watched.look()
             show(watched)
 
 
 def complain_in_thread(text: str) -> None:
-    """Print a line on stderr without waiting for a terminal that accepts no output."""
+    """Print a line on stderr. If the terminal accepts no output, do not wait for it."""
     thread = threading.Thread(target=complain, args=(text,), daemon=True)
     thread.start()
     thread.join(0.5)
 
 
 def describe_batch_end(state: BatchState) -> Iterator[str]:
-    """Yield lines, with markup, that describe the progress of a batch that does not run."""
+    """Yield lines with markup that describe the progress of a batch that is not running."""
     for drive in state.drives:
         yield plain(f"{drive.shown.label} {drive.outcome}")
     yield f"results: tkperf show {plain(state.path)}; as a page: tkperf report {plain(state.path)}"
@@ -246,7 +248,7 @@ def describe_batch_end(state: BatchState) -> Iterator[str]:
 
 
 def follow_batch(path: Path, progress: str, *, verbose: bool) -> None:
-    """Show a batch until it ends, using only its ledger and its run files."""
+    """Show a batch until it ends. Only its ledger and its run files are read."""
     watched = WatchedBatch(path)
     if not watched.state.is_under_way:
         print_lines(*describe_batch_end(watched.state))

@@ -1,5 +1,5 @@
-"""Command classes of the command line. Their help lists options under headings, and the message about a wrong call ends
-with the usage.
+"""Command classes of the command line. The help of a command lists options under headings. If a call is wrong, the
+message ends with the usage.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from tkperf.model.errors import InputFileError, UsageError, guess
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-# Environment variable that the scripts of 'tkperf completion' set.
+# The environment variable that the scripts of 'tkperf completion' set.
 ASKED_TO_COMPLETE = "_TKPERF_COMPLETE"
-# Minimum similarity at which a word is a misspelt option with one dash, and not several short options in one word: -ssd
-# for -ssdt, but not -qd for -q -d.
+# The smallest similarity at which a word counts as a misspelt option with one dash. A less similar word counts as
+# several short options: -ssd is a misspelt -ssdt, but -qd means -q -d.
 _SLIP = 0.8
-# If a command has no more options than this, its help lists all of them as common options.
+# If a command has no more options than this number, its help lists all of them as common options.
 _FEW = 8
-# Greatest width of the column of options in a help. It is less than the 30 of click, so that the texts need fewer
-# lines.
+# The greatest width of the column of options in the help. The limit of click is 30. With a smaller width, the texts
+# need fewer lines.
 _WIDEST = 24
 
 
@@ -46,7 +46,7 @@ class Heading(StrEnum):
 
 
 class HeadedOption(click.Option):
-    """An option that the help lists under a heading."""
+    """An option with a heading. The help lists the option under this heading."""
 
     def __init__(self, names: Sequence[str], *, heading: Heading, **settings: Any) -> None:
         super().__init__(names, **settings)
@@ -54,14 +54,16 @@ class HeadedOption(click.Option):
 
 
 def headed(heading: Heading, *names: str, **settings: Any) -> HeadedOption:
-    """Return an option under ``heading``, from the arguments of ``click.option``."""
+    """Return an option under ``heading``. The other arguments are those of ``click.option``."""
     return HeadedOption(names, heading=heading, **settings)
 
 
 class Command(click.Command):
-    """A command with headings in its help. After a wrong call, it guesses the option that the user meant."""
+    """A command with headings in its help. If a call contains an unknown option, the message names the option that the
+    user may have meant.
+    """
 
-    # ``describe_excess`` describes arguments that are too many.
+    # Store ``describe_excess``, a function that describes superfluous arguments.
     allow_extra_args = True
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -90,14 +92,16 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, records in options_by_heading(self, ctx).items():
             with formatter.section(title):
-                # The names are padded, so that all sections have the same width. click measures each section
-                # separately.
+                # The names are padded so that all sections have the same width, because click determines the width of
+                # each section separately.
                 padded = [(name.ljust(_WIDEST), text) for name, text in records]
                 formatter.write_dl(padded, col_max=_WIDEST)
 
 
 class CommandGroup(click.Group):
-    """A group of commands. After a wrong call, it guesses the command that the user meant."""
+    """A group of commands. If a call contains an unknown command, the message names the command that the user may have
+    meant.
+    """
 
     command_class = Command
 
@@ -115,17 +119,20 @@ class CommandGroup(click.Group):
         raise click.UsageError(self.describe_unknown(ctx, name), ctx)
 
     def describe_unknown(self, ctx: click.Context, name: str) -> str:
-        """Return the message about an unknown word in place of a command."""
+        """Return the message about an unknown word that was given instead of a command."""
         return f"there is no command {name[:40]}{guess(name, self.list_commands(ctx))}"
 
 
 def options_by_heading(command: click.Command, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
-    """Return flags and meaning of each option by heading. Options without a heading are common options."""
+    """Return the flags and the meaning of each option. The headings are the keys. Options without a heading are common
+    options.
+    """
     sections: dict[str, list[tuple[str, str]]] = {heading.value: [] for heading in Heading}
     listed: list[tuple[str, str]] = []
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
-        # Newer versions of click also list arguments. The text of the help already explains the arguments.
+        # Newer versions of click list the arguments too. They are omitted, because the text of the help already
+        # explains them.
         if record is None or isinstance(param, click.Argument):
             continue
         heading = param.heading if isinstance(param, HeadedOption) else Heading.COMMON
@@ -137,19 +144,21 @@ def options_by_heading(command: click.Command, ctx: click.Context) -> dict[str, 
 
 
 def usage_of(ctx: click.Context) -> tuple[str, str]:
-    """Return the usage of a command, and the call that shows its help."""
+    """Return the usage of a command, and the call that shows the help of the command."""
     pieces = ctx.command.collect_usage_pieces(ctx)
     return (f"usage: {' '.join((ctx.command_path, *pieces))}", f"help:  {ctx.command_path} --help")
 
 
 @contextmanager
 def _with_usage(ctx: click.Context, given: Sequence[str] = ()) -> Iterator[None]:
-    """Add the usage to errors in a call. For an unknown option, also name the option that the user may have meant."""
+    """Add the usage to the error about a wrong call. For an unknown option, also name the option that the user may have
+    meant.
+    """
     try:
         yield
     except click.NoSuchOption as error:
         where = error.ctx or ctx
-        # For a wrong option such as -nj, click names only -n, the first letter that is not an option.
+        # For a wrong option such as -nj, click reports only -n, the first letter that is not an option.
         typed = (word.partition("=")[0] for word in given if word.startswith(error.option_name))
         name = next(typed, error.option_name)
         text = f"there is no option {name[:40]}{guess(name, _options_of(where))}"
@@ -174,7 +183,9 @@ def _options_of(ctx: click.Context) -> dict[str, click.Option]:
 
 
 def _refuse_slips(ctx: click.Context, words: Sequence[str]) -> None:
-    """Refuse misspelt options with one dash, because click would read ``-ssd iops`` as ``-s sd``, a mail server."""
+    """Refuse misspelt options with one dash. Otherwise, click would interpret ``-ssd iops`` as ``-s sd``, which sets a
+    mail server.
+    """
     known = _options_of(ctx)
     spelled_with_one = [name for name in known if len(name) > 2 and name[1] != "-"]
     for word in words:
@@ -193,7 +204,7 @@ def _refuse_device_as_name(
     command: click.Command, ctx: click.Context, given: Sequence[str], error: click.MissingParameter
 ) -> None:
     """Raise an error that NAME is missing if the only argument is a device. Without this check, click would use the
-    argument as NAME, and report that DEVICE is missing.
+    device as NAME, and would report that DEVICE is missing.
     """
     if error.param is None or error.param.name != "device":
         return
@@ -207,7 +218,7 @@ def _refuse_device_as_name(
 
 
 def offer(names: Sequence[str], begun: str) -> list[CompletionItem]:
-    """Return completions for the names that begin with ``begun``."""
+    """Return completions for a word. These are the names that begin with ``begun``."""
     from click.shell_completion import CompletionItem  # noqa: PLC0415  # only completion needs it
 
     return [CompletionItem(name) for name in names if name.startswith(begun)]

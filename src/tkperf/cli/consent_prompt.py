@@ -20,23 +20,23 @@ from tkperf.render.terminal.console import print_facts
 from tkperf.render.terminal.plans_and_profiles import print_plan_on_stderr, print_plan_warnings
 
 WAY = "--yes-destroy"
-# Number of times that the question is repeated after a wrong answer. By then, a user who means another device notices
-# the mistake.
+# The number of times that the question is repeated after a wrong answer. After this number of answers, a user who means
+# another device has noticed the mistake.
 ASKED_AGAIN = 2
 
 
 def show_plan(options: RunOptions, estimate: RunEstimate) -> None:
-    """Show on stderr what the run will do, before the question."""
+    """Show on stderr what the run will do. The question follows."""
     if options.quiet or options.progress == "json":
         print_plan_warnings(warning for warning in estimate.warnings if warning.code in SAID_ALWAYS)
         if (cost := warn_of_cost(estimate)) is not None:
             print_facts([("warning", cost)], style="yellow")
         return
-    print_plan_on_stderr(replace(estimate, asks=False))  # the question itself is the next output
+    print_plan_on_stderr(replace(estimate, asks=False))  # the next output is the question itself
 
 
 def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
-    """Show on stderr where the run will continue, before the question."""
+    """Show on stderr at which point the run will continue. The question follows."""
     plan, record = resumed.plan, resumed.record
     if not options.quiet and options.progress != "json":
         titles = {test.name: test.title for test in resumed.tests}
@@ -54,12 +54,12 @@ def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
 
 
 def consent_of(options: RunOptions) -> Consent:
-    """Return the way in which the user consents: in advance, with --force, or by typing an answer."""
+    """Return how the user consents: in advance, with --force, or by typing an answer."""
     return Consent(confirm=options.yes_destroy, force=options.force, ask=ask_on_terminal, way=WAY)
 
 
 def ask_on_terminal(question: Question) -> str:
-    """Ask the user to type a confirmation, up to three times, and return the last answer."""
+    """Ask the user to type a confirmation, and repeat the question up to three times. Return the last answer."""
     if not sys.stdin.isatty():
         raise nobody_to_ask(question, WAY)
     asked = (
@@ -74,7 +74,7 @@ def ask_on_terminal(question: Question) -> str:
 
 
 def type_answer(asked: str, expected: str, is_confirmed: Callable[[str], bool]) -> str:
-    """Ask for a text until an answer confirms, up to three times, and return the last answer."""
+    """Ask for a text until an answer confirms, and repeat the question up to three times. Return the last answer."""
     answer = _type_in(asked)
     for _ in range(ASKED_AGAIN):
         if is_confirmed(answer):

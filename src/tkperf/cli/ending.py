@@ -1,6 +1,6 @@
-"""The end of a run, after its device was released: write the report and notify.
+"""The steps at the end of a run, after the device was released. tkperf writes the report and notifies the user.
 
-Nothing in this module changes the outcome of the run. A failure only prints a line on stderr, and Ctrl-C ends only the
+Nothing in this module changes the outcome of the run. A failure only prints a line on stderr. Ctrl-C ends only the
 current step, such as sending the mail.
 """
 
@@ -49,7 +49,9 @@ FEW_SLICES = 30
 
 
 def describe_going_on(record: RunRecord, log: Sequence[LogEntry]) -> str:
-    """Describe the place of a running run: ``test 1 of 4, IOPS, round 3 of at most 25; 1 h gone, ...``."""
+    """Return the position of a run in progress in words: ``test 1 of 4, IOPS, round 3 of at most 25; 1 h gone,
+    ...``.
+    """
     progress = find_progress(record, log)
     place = describe_place(progress) or progress.test or "about to begin"
     text = f"test {progress.number} of {progress.tests}, {place}" if progress.test else place
@@ -65,7 +67,9 @@ def describe_going_on(record: RunRecord, log: Sequence[LogEntry]) -> str:
 
 
 def describe_ended(path: Path, record: RunRecord) -> tuple[str, ...]:
-    """Describe how a run without a writer ended, and which commands can follow. The lines contain markup."""
+    """Return lines about a run to which no process is writing. They describe how the run ended, and which commands the
+    user can use next. The lines contain markup.
+    """
     name, file = plain(record.info.name), plain(path)
     results = f"results: tkperf show {file}; as a page: tkperf report {file}"
     if record.info.imported:
@@ -86,7 +90,9 @@ _POINTERS = (
 
 
 def print_run(path: Path, *, full: bool = False) -> None:
-    """Print the results of a run file on stdout: one screen, or everything (``full``)."""
+    """Print the results of a run file on stdout. The output fits on one screen, or contains everything if ``full`` is
+    True.
+    """
     details: Sequence[CellDetail] = ()
     with RunFile(path) as opened:
         record = opened.record()
@@ -116,8 +122,8 @@ def print_ended(path: Path) -> None:
 
 
 def _read_short_streams(result: RunResult, record: RunRecord, read: Read) -> dict[str, Sequence[Seconds]]:
-    """Return the seconds of those tests that contain a stream with too few slices to draw. Reading the seconds of all
-    tests would take much longer.
+    """Return the one-second samples of those tests that contain a stream with too few slices to draw. Reading the
+    samples of all tests would take much longer.
     """
     short = {
         test.name for test in result.tests if any(0 < len(section.slices) < FEW_SLICES for section in test.sections)
@@ -125,38 +131,40 @@ def _read_short_streams(result: RunResult, record: RunRecord, read: Read) -> dic
     return {test.name: read(test) for test in record.tests if test.name in short}
 
 
-# Text near the beginning of each page that tkperf writes. It identifies such pages.
+# A text near the beginning of each page that tkperf writes. The text identifies such pages.
 OWN_PAGE = b'<meta name="generator" content="tkperf'
 _WITHIN_BYTES = 4096
 WRITING = "writing the report; Ctrl-C skips it"
 SMTP_LIMIT_S = 60.0
 COMMAND_LIMIT_S = 300.0
-# Servers usually refuse mails above 20 to 25 MB. The encoding of attachments adds a third to their size.
+# Mail servers usually refuse mails above 20 to 25 MB. The encoding of attachments increases their size by a third.
 MOST_ATTACHED_BYTES = 14_000_000
 PORTS = {"none": 25, "starttls": 587, "tls": 465}
 
 Page = str | Exception
-"""A report, or the error because of which no report exists."""
+"""A report, or the error that explains why no report exists."""
 
 
 class Ending:
-    """Steps after a run: the report and the notification. A run that never began has no report."""
+    """The steps after a run: the report and the notification. A run that did not begin has no report."""
 
     def __init__(self) -> None:
         self._options: RunOptions | None = None
         self.report: Path | None = None
 
     def ran(self, options: RunOptions) -> None:
-        """Note that the run has ended, with or without success, and that its run file is closed."""
+        """Record that the run has ended, with or without success, and that its run file is closed."""
         self._options = options
 
     @property
     def has_run(self) -> bool:
-        """Return whether a run began. If it did, the run file contains results, or the reason why no results exist."""
+        """Return whether a run began. If a run began, the run file contains results, or the reason why there are no
+        results.
+        """
         return self._options is not None
 
     def conclude(self) -> None:
-        """Write the report and notify according to the options. This never raises an error."""
+        """Write the report and notify the user as the options request. This method never raises an error."""
         options = self._options
         notified = options is not None and (options.mail or options.notify_command)
         if options is None or (options.no_report and not notified):
@@ -178,7 +186,9 @@ class Ending:
 
 @contextmanager
 def concluded() -> Iterator[Ending]:
-    """Yield an object that writes the report and notifies when a run that begins in this context is over."""
+    """Yield an object for the steps after a run. When a run that begins in this context has ended, the object writes
+    the report and notifies the user.
+    """
     ending = Ending()
     try:
         yield ending
@@ -187,14 +197,16 @@ def concluded() -> Iterator[Ending]:
 
 
 def write_report(options: RunOptions, page: Page) -> None:
-    """Write a page next to the run file. A file that tkperf did not write is kept."""
+    """Write a page to the folder of the run file. If tkperf did not write an existing file with this name, the file is
+    kept.
+    """
     if isinstance(page, Exception):
         raise page
     write_own_page(options.report_path, page, options.run_path)
 
 
 def write_own_page(path: Path, page: str, source: Path) -> None:
-    """Write the page of a run or a batch next to its file."""
+    """Write the page of a run or a batch to the folder of its file."""
     if os.path.lexists(path) and not _is_own_page(path):
         raise UsageError(
             "another program wrote the file of that name, so tkperf does not replace it; tkperf report "
@@ -204,7 +216,7 @@ def write_own_page(path: Path, page: str, source: Path) -> None:
 
 
 def _is_own_page(path: Path) -> bool:
-    """Return whether tkperf wrote this page, so that it may be replaced."""
+    """Return whether tkperf wrote this page. If so, tkperf may replace it."""
     if not path.is_file():
         return False
     try:
@@ -215,7 +227,7 @@ def _is_own_page(path: Path) -> bool:
 
 
 def _read(options: RunOptions) -> tuple[RunResult, Page]:
-    """Return the results of the run with their findings, and the report page."""
+    """Return two results: the results of the run with their findings, and the page of the report."""
     with RunFile(options.run_path) as opened, _transient(WRITING):
         record = opened.record()
         result = find_results(opened, record)
@@ -233,7 +245,7 @@ def _read(options: RunOptions) -> tuple[RunResult, Page]:
 
 @contextmanager
 def _transient(text: str) -> Iterator[None]:
-    """Show a line on the terminal while this context lasts."""
+    """Show a line on the terminal until this context ends."""
 
     def write(words: str) -> None:
         if can_redraw():
@@ -249,7 +261,7 @@ def _transient(text: str) -> Iterator[None]:
 
 
 def notify(options: RunOptions, result: RunResult, page: Page) -> None:
-    """Send the mail and run the command that the user requested for a finished run. This never raises an error.
+    """Send a mail and run the command that the user requested for a finished run. This function never raises an error.
 
     Ctrl-C ends only the current mail or command. The outcome of the run does not change.
     """
@@ -267,18 +279,20 @@ def notify(options: RunOptions, result: RunResult, page: Page) -> None:
 
 
 def build_mail(options: RunOptions, result: RunResult, page: Page) -> EmailMessage:
-    """Build a mail with the results as text, the report and the run file, if they are not too large for a mailbox."""
+    """Return a mail that contains the results as text. The report and the run file are attached if they are not too
+    large for a mailbox.
+    """
     missing: list[str] = []
     attached: list[tuple[str, str, bytes]] = []
     left_bytes = MOST_ATTACHED_BYTES
-    # The report is first, because most readers of the mail open it.
+    # The report is attached first, because most readers of the mail open it.
     for name, kind, read in (
         (f"{options.name}.html", "text/html", partial(_encoded, page)),
         (options.run_path.name, "application/vnd.sqlite3", options.run_path.read_bytes),
     ):
         try:
             content = read()
-        except Exception as error:  # any error, because the mail must still be sent
+        except Exception as error:  # any error, because the mail must be sent in any case
             missing.append(f"{name} is not attached: {reason_of(error)}")
             continue
         if len(content) > left_bytes:
@@ -315,7 +329,7 @@ def _encoded(page: Page) -> bytes:
 
 
 def send_mail(options: CallOptions, message: EmailMessage) -> None:
-    """Send a mail through the server in the options. This may raise any kind of error."""
+    """Send a mail through the server that the options name. This function can raise any kind of error."""
     import smtplib  # noqa: PLC0415 - few need it
     import ssl  # noqa: PLC0415
 
@@ -354,7 +368,7 @@ def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:
 
 
 def run_notify_command(command: str, values: Mapping[str, str]) -> None:
-    """Run the user's command. ``values`` replace the placeholders in it."""
+    """Run the command of the user. ``values`` replace the placeholders in the command."""
     words = shlex.split(command)
     for placeholder, value in values.items():
         words = [word.replace(placeholder, value) for word in words]

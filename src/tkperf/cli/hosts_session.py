@@ -1,5 +1,5 @@
-"""A batch over hosts from the command line. Each host examines its drives. This machine asks one question for all
-hosts, shows one view, and prints the results together.
+"""Run a batch over several hosts from the command line. Each host examines its drives. This machine asks one question
+for all hosts, shows one view, and prints the results together.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tkperf.render.export_json import encode_json
 
 
 def _passed_on(options: BatchOptions) -> Options:
-    """Return those options that the hosts need."""
+    """Return only those options that the hosts need."""
     return Options(**{key: getattr(options, key) for key in Options.__struct_fields__})
 
 
 def run_batch_on_hosts(request: BatchRequest, options: BatchOptions) -> int:
-    """Run ``tkperf batch`` over hosts, and return the exit code."""
+    """Run ``tkperf batch`` over several hosts, and return the exit code."""
     choose_new(request, options)
     departure = depart(options)
     if options.push is not None:
@@ -54,9 +54,9 @@ def _push(archive: Path, request: BatchRequest) -> None:
 
 
 def resume_batch_on_hosts(options: BatchOptions, *, without: Sequence[str] = ()) -> int:
-    """Run ``tkperf resume NAME.batch`` over hosts.
+    """Run ``tkperf resume NAME.batch`` over several hosts.
 
-    Follow the drives that are being measured, and start the others after consent.
+    Show the drives that are already being measured, and start all other drives after the user has consented.
     """
     departure = depart(options)
     ledger = Ledger.open(options.path)
@@ -75,7 +75,7 @@ def resume_batch_on_hosts(options: BatchOptions, *, without: Sequence[str] = ())
 
 
 def plan_batch_on_hosts(request: BatchRequest, options: BatchOptions, *, no_probe: bool, as_json: bool) -> str:
-    """Return the plans of the hosts, one after the other. If a host makes no plan, return its reason."""
+    """Return the plans of the hosts, one after the other. If a host cannot make a plan, return the reason instead."""
 
     def ask(host: str) -> str:
         try:
@@ -99,7 +99,9 @@ def _conduct(
     log: BatchLog | None = None,
     without: Sequence[str] = (),
 ) -> int:
-    """Measure drives after consent. ``ledger``: the ledger of a batch that continues. It is closed at the end."""
+    """Measure drives after the user has consented. ``ledger`` is the ledger of a batch that continues. It is closed at
+    the end.
+    """
     with until_it_begins() as undone:
         if ledger is not None:
             undone.callback(ledger.close)
@@ -116,7 +118,7 @@ def _conduct(
         if held := hosts.look():
             print_held(options, held, list(hosts.describe()))
             ask_for(options, [one.shown for one in held])
-            # A host may have become unreachable while the question was open.
+            # A host may have become unreachable while tkperf waited for the answer.
             hosts.require_sound()
         if ledger is None:
             ledger = Ledger.create(options.path, request, options.command_line)

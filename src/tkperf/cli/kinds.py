@@ -1,4 +1,4 @@
-"""Kinds of values on the command line, with shell completion that offers only files of the right kind."""
+"""Kinds of values on the command line. Their shell completion offers only files of the right kind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_NAMED = 5
 
 
 class Count(click.IntRange):
-    """Type of an option whose value is a whole number within limits. Help and messages show the limits as ``1 to
+    """The type of an option whose value is a whole number within limits. Help and messages show the limits as ``1 to
     1,024``.
     """
 
@@ -32,7 +32,7 @@ class Count(click.IntRange):
 
 
 class Number(click.FloatRange):
-    """Type of an option whose value is a number within limits. NaN is never within limits."""
+    """The type of an option whose value is a number within limits. NaN is never within the limits."""
 
     def _describe_range(self) -> str:
         return f"{self.min:,} to {self.max:,}"
@@ -45,14 +45,14 @@ class Number(click.FloatRange):
 
 
 class InputFile(click.ParamType[Path]):
-    """Type of an option whose value is an input file. The command itself reports any fault in the content of
-    the file.
+    """The type of an option whose value is an input file. The command itself reports a fault in the content of the
+    file.
     """
 
     name = "file"
 
     def __init__(self, *suffixes: str) -> None:
-        """Store ``suffixes``, the endings of such files, for completion."""
+        """Store ``suffixes``, the file name extensions that completion offers."""
         self._suffixes = suffixes
 
     def convert(self, value: Any, param: object, ctx: object) -> Path:
@@ -63,8 +63,8 @@ class InputFile(click.ParamType[Path]):
 
 
 class RunFolder(InputFile):
-    """Type of an option whose value is the folder of a run. The run itself reports an error if the folder cannot be
-    written to.
+    """The type of an option whose value is the folder of a run. The run itself reports an error if it cannot write to
+    the folder.
     """
 
     name = "folder"
@@ -74,7 +74,7 @@ class RunFolder(InputFile):
 
 
 class TextOf(click.ParamType[str]):
-    """Type of an option whose value is the text of a file. The file is read at once, so that an unreadable file is
+    """The type of an option whose value is the text of a file. The file is read at once, so that an unreadable file is
     reported before the purge.
     """
 
@@ -84,7 +84,8 @@ class TextOf(click.ParamType[str]):
         self._what = what
 
     def convert(self, value: str, param: object, ctx: click.Context | None) -> str:
-        if ctx is not None and ctx.resilient_parsing:  # completion does not read the file, because it may be a pipe
+        # completion does not read the file, because the file may be a pipe
+        if ctx is not None and ctx.resilient_parsing:
             return ""
         content = read_input(Path(value), what=self._what, limit_bytes=TEXT_BYTES)
         return content.decode(errors="replace")
@@ -94,8 +95,8 @@ class TextOf(click.ParamType[str]):
 
 
 class RunFileArgument(click.ParamType[Path]):
-    """Type of an argument that names a run file: with or without ``.tkperf``, or by a folder that contains no other run
-    file.
+    """The type of an argument that names a run file. The argument is a path with or without ``.tkperf``, or a folder
+    that contains no other run file.
     """
 
     name = "run file"
@@ -108,8 +109,8 @@ class RunFileArgument(click.ParamType[Path]):
 
 
 class RunsArgument(click.ParamType[Path]):
-    """Type of an argument that names runs: a run file with or without ``.tkperf``, a batch, or a folder with run files
-    in it or below it.
+    """The type of an argument that names runs. The argument is a run file with or without ``.tkperf``, a batch, or a
+    folder that contains run files at any depth.
     """
 
     name = "runs"
@@ -123,7 +124,7 @@ class RunsArgument(click.ParamType[Path]):
 
 
 class Device(click.ParamType[str]):
-    """Type of the argument DEVICE. Completion offers the presets of simulated drives, and block devices."""
+    """The type of the argument DEVICE. Completion offers the presets of simulated drives, and block devices."""
 
     name = "device"
 
@@ -138,7 +139,7 @@ class Device(click.ParamType[str]):
 
 
 class ProfileName(click.ParamType[str]):
-    """Type of an option whose value is the name of a shipped profile, or the path of the user's own TOML file."""
+    """The type of an option whose value is the name of a shipped profile, or the path of the user's own TOML file."""
 
     name = "profile"
 
@@ -152,7 +153,7 @@ class ProfileName(click.ParamType[str]):
 
 RUN_FILE = RunFileArgument()
 RUNS = RunsArgument()
-# A file or folder for output is created if it does not exist. The file name - means stdout.
+# A file or folder for output is created if it does not exist. The file name ``-`` means stdout.
 OUTPUT_FILE = click.Path(dir_okay=False, readable=False, path_type=Path, allow_dash=True)
 OUTPUT_FOLDER = click.Path(file_okay=False, readable=False, path_type=Path)
 
@@ -162,8 +163,8 @@ def _folders(begun: str) -> list[CompletionItem]:
 
 
 def find_run_file(given: str) -> Path:
-    """Return the run file that a word means. The word is the path of the file, NAME in place of NAME.tkperf, or a
-    folder that contains only one run file.
+    """Return the run file that a word means. The word is the path of the file, NAME instead of NAME.tkperf, or a folder
+    that contains only one run file.
     """
     if given.endswith(RUN_FILE_SUFFIX) and os.path.exists(given):  # noqa: PTH110 # False also for names too long
         return Path(given)
@@ -172,13 +173,13 @@ def find_run_file(given: str) -> Path:
         listed = ", ".join(meant[:_MOST_NAMED])
         more = f" and {len(meant) - _MOST_NAMED} more" if len(meant) > _MOST_NAMED else ""
         raise UsageError(f"the name '{given[:80]}' may mean any of the run files {listed}{more}. Name one of them")
-    # If there is no match, the reader of the file reports the error.
+    # If no file matches, the code that reads the file reports the error.
     return Path(meant[0] if meant else given)
 
 
 def find_run_file_instead(given: str) -> str | None:
-    """Return the run file or batch that a word names although the command expects another kind of file; None: the word
-    names neither a run file nor a batch.
+    """Return the run file or the batch that a word names although the command expects another kind of file. None means
+    that the word names neither a run file nor a batch.
     """
     if given.endswith((RUN_FILE_SUFFIX, BATCH_SUFFIX)) or _is_run_file(given):
         return given
@@ -188,7 +189,7 @@ def find_run_file_instead(given: str) -> str | None:
 
 
 def _candidates(given: str) -> Iterator[str]:
-    """Yield all run files that a word may mean if the word is not the complete name of a run file."""
+    """Yield all run files that a word can mean if the word is not the complete name of a run file."""
     if _is_run_file(given):
         yield given
     if os.path.isfile(f"{given}{RUN_FILE_SUFFIX}"):  # noqa: PTH113
@@ -201,8 +202,8 @@ def _candidates(given: str) -> Iterator[str]:
 
 
 def _is_run_file(path: str) -> bool:
-    """Return whether a file whose name does not end in .tkperf has the first bytes of a run file. The function never
-    waits, for example for a file under /proc.
+    """Return whether a file begins with the first bytes of a run file although its name does not end with .tkperf. The
+    function never waits, for example for a file under /proc.
     """
     try:
         if not os.path.isfile(path) or not os.path.getsize(path):  # noqa: PTH113, PTH202
@@ -217,8 +218,8 @@ def _is_run_file(path: str) -> bool:
 
 
 def offer_files(begun: str, suffixes: Iterable[str], *, block_devices: bool = False) -> list[CompletionItem]:
-    """Return completions: files with these endings that begin with ``begun``, or else folders that may contain such
-    files.
+    """Return completions. These are files with these extensions whose names begin with ``begun``. If there are none,
+    return folders that may contain such files.
 
     Names with control characters are omitted, because the answer to a shell consists of lines.
     """

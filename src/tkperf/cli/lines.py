@@ -1,4 +1,4 @@
-"""Progress as lines: plain lines for logs, pipes and terminals without cursor control, or JSON for programs."""
+"""Write progress as lines: plain lines for logs, pipes and terminals without cursor control, or JSON for programs."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ class PlainLines:
     """A view that writes a line for each round and for each other important event.
 
     Args:
-        every_s: show at most one second of measurement in this interval; 0: show each second; None: show no seconds.
-        steps: show each step, slice and verdict; otherwise only every thirtieth slice and the last verdict of a
-            section.
+        every_s: interval in which no more than one second of the measurement is shown. 0 means that each second is
+            shown. None means that no seconds are shown.
+        steps: whether to show each step, slice and verdict. Otherwise only every thirtieth slice and the last verdict
+            of a section are shown.
         name: the text with which each line begins.
     """
 
@@ -68,7 +69,7 @@ class PlainLines:
     def __call__(self, event: Event, at: datetime) -> None:
         text = self._describe(event)
         if text:
-            # A name may contain a line end. The text after the line end is indented.
+            # A name can contain a line end. The text that follows the line end is indented.
             lines = drop_controls(f"{self._name}{text}").replace("\n", "\n    ")
             self._stream.write(f"{at.strftime('%Y-%m-%dT%H:%M:%SZ')} {lines}\n")
             self._stream.flush()
@@ -131,14 +132,14 @@ class PlainLines:
         else:
             place = "slice" if step.kind is StepKind.CONTINUOUS else step.kind.value
             text = f"{event.test}: {step.section}, {place} {step.number}, {step.workload}: "
-            # The total of different loads is hardly useful.
+            # The total of different loads has hardly any meaning.
             total = [] if step.workload.is_combination else [_describe_figures(measurement)]
             text += "; ".join((*total, *map(_describe_stream, step.parts[1:])))
         return f"{text}\n{step.job_file}" if self._jobs else text
 
 
 def _describe_stream(part: StepRecord) -> str:
-    """Return the name of a stream, or of its flushes, with its figures."""
+    """Return the name of a stream, or of its flushes, together with its figures."""
     name = name_stream(part.workload) if part.workload.together else "flushes"
     return f"{name} {_describe_figures(part.measurement, has_bytes=not part.workload.flushes)}"
 
@@ -152,8 +153,8 @@ def _describe_figures(measurement: Measurement, *, has_bytes: bool = True) -> st
 
 
 def _is_worth_a_line(step: StepRecord) -> bool:
-    """Return whether a view of rounds shows a step: a fill, or the first slice and every thirtieth slice of a
-    stream.
+    """Return whether a view of rounds shows a step. It shows each fill, and the first slice and every thirtieth slice
+    of a stream.
     """
     if step.kind is StepKind.CONTINUOUS:
         return step.number == 1 or step.number % SLICES_A_LINE == 0
@@ -161,9 +162,9 @@ def _is_worth_a_line(step: StepRecord) -> bool:
 
 
 class JsonLines:
-    """A view that writes each event as a JSON object on one line. The key ``event`` names its kind.
+    """A view that writes each event as a JSON object on one line. The key ``event`` contains the kind of the event.
 
-    ``about``: further keys that each object contains.
+    ``about`` contains additional keys for each object.
     """
 
     def __init__(self, stream: TextIO, about: Mapping[str, object] = MappingProxyType({})) -> None:
@@ -202,11 +203,11 @@ class JsonLines:
             phase = drop_unused(msgspec.to_builtins(event.phase))
             fields["phase"] = {"kind": type(event.phase).__name__, **phase}
         if isinstance(event, TestStarted):
-            del fields["plan"]  # only reports use it, and the run file contains it
+            del fields["plan"]  # only reports use this value, and the run file contains it
         self.write(type(event).__name__, fields)
 
     def write(self, event: str, fields: Mapping[str, object]) -> None:
-        """Write an event as a JSON object. ``event`` is the name of its kind."""
+        """Write an event as a JSON object. ``event`` is the kind of the event."""
         line = {"event": event, **self._about, **fields}
         # NaN becomes null, because JSON has no NaN.
         self._stream.write(encode_json(line) + "\n")
@@ -222,8 +223,8 @@ def _figures_of(measurement: Measurement) -> dict[str, object]:
 
 
 def _sample_fields(sample: Sample) -> dict[str, object]:
-    """Return the fields of one second of measurement. If streams run together, each stream has the same fields under
-    its name.
+    """Return the fields for one second of the measurement. If streams run together, each stream has the same fields.
+    The name of the stream is the key.
     """
     fields = _fields_of(sample)
     if sample.streams:

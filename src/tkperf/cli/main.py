@@ -1,4 +1,6 @@
-"""Entry point of the command line, with the group of all commands. Every error becomes one line and an exit code."""
+"""The entry point of the command line, with the group of all commands. Every error becomes one line and an exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ from tkperf.cli.standard_streams import complain, let_go, prepare_streams
 from tkperf.model.errors import ExitCode, TkperfError, UsageError, reason_of
 from tkperf.model.version import __version__
 
-# Commands under their headings in the help, each with its module and help text. The help therefore loads no module of a
-# command.
+# The commands, grouped under the headings of the help. Each entry contains the module and the help text. The help can
+# therefore be shown without loading the module of a command.
 COMMAND_GROUPS = {
     "Before a run": {
         "doctor": ("doctor", "Check whether DEVICE can be tested and what is missing here."),
@@ -58,14 +60,14 @@ COMMAND_GROUPS = {
 }
 COMMANDS = {name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()}
 
-# This command is for programs: tkperf on another host calls it.
+# This command is intended for programs: tkperf on another host calls it.
 HIDDEN = {"on-host": ("on_host", "Take part in a batch that is conducted on another host.")}
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class _Commands(CommandGroup):
-    """The commands of ``COMMANDS``, in that order."""
+    """The group that contains the commands of ``COMMANDS`` in the same order."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -89,7 +91,7 @@ class _Commands(CommandGroup):
                 formatter.write_dl(rows)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # The help lists the commands first. A group of click would list them after its options.
+        # The help lists the commands first. A group of click would list the commands after its options.
         self.format_commands(ctx, formatter)
         click.Command.format_options(self, ctx, formatter)
 
@@ -110,13 +112,13 @@ class _Commands(CommandGroup):
 
 @contextmanager
 def _output_trouble() -> Iterator[None]:
-    """Handle errors of the output before click does. click ends with 1 if a reader is gone, which would mean "claims
-    not met".
+    """Handle output errors before click handles them. If the program that reads the output has ended, click would exit
+    with 1, which would mean "claims not met".
     """
     try:
         yield
     except KeyboardInterrupt:
-        # click would first print a line end, which fails if a lost terminal ended the command.
+        # click would first print a line end, which fails if the command ended because its terminal was lost.
         complain("")
         raise click.exceptions.Abort from None
     except BrokenPipeError:
@@ -142,7 +144,7 @@ def cli() -> None:
 
 
 def describe_exit_codes() -> str:
-    """Return ``Exit codes: 0 done, 1 claims not met, ...``, in lines that click leaves as they are."""
+    """Return ``Exit codes: 0 done, 1 claims not met, ...``, in lines that click does not change."""
     codes = ", ".join(f"{code.value} {code.meaning}" for code in ExitCode)
     return "\b\n" + textwrap.fill(f"Exit codes: {codes}.", width=76)
 
@@ -153,19 +155,20 @@ cli.epilog = describe_exit_codes()
 def main() -> None:
     """Run the command line and exit."""
     prepare_streams()
-    # The parent process may ignore SIGCHLD, and tkperf inherits this setting. Every program would then seem to succeed.
+    # The parent process may ignore SIGCHLD, and tkperf inherits this setting. With this setting, every program would
+    # seem to succeed.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if ASKED_TO_COMPLETE in os.environ:
         import_module("tkperf.cli.commands.completion")
     exit_code: int = ExitCode.DONE
     try:
-        # A command returns nothing; click returns the code of click.exceptions.Exit, also for --help.
-        # With --detach it may be 128 + n, if signal n killed the run before it began.
+        # A command returns nothing. click returns the code of click.exceptions.Exit, also for --help. With --detach,
+        # this code may be 128 + n if signal n killed the run before the run began.
         exit_code = cli.main(standalone_mode=False, prog_name="tkperf") or ExitCode.DONE
     except TkperfError as error:
         exit_code = _fail(str(error), error.exit_code, getattr(error, "__notes__", ()))
     except click.exceptions.Abort:
-        # A second Ctrl-C must not interrupt the message.
+        # If the user presses Ctrl-C a second time, the message must not be interrupted.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         exit_code = _fail("stopped by the user", ExitCode.STOPPED)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -185,7 +188,7 @@ def main() -> None:
     finally:
         let_go(sys.stdout)
         let_go(sys.stderr)
-    gc.freeze()  # otherwise Python would search all objects for garbage when it exits
+    gc.freeze()  # otherwise Python would search all objects for garbage at its end
     sys.exit(exit_code)
 
 

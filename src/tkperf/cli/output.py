@@ -1,4 +1,6 @@
-"""Output of the command line: files that are written completely or not at all, and foreign text in a harmless form."""
+"""Output of the command line. Files are written completely or not at all, and text from other sources is made
+harmless.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ STDOUT = Path("-")
 
 
 class Outputs:
-    """Output files of one command, checked together before the first one is written.
+    """The output files of one command. They are checked together before the first file is written.
 
-    If one of them is stdout, nothing else is printed there.
+    If one of the outputs is stdout, no other text is printed on stdout.
 
     Args:
         folders: output folders, which are created if they do not exist. No other folder is created.
@@ -61,7 +63,7 @@ class Outputs:
                     pass
 
     def write(self, path: Path, content: bytes | str | Iterable[str]) -> None:
-        """Write one of the files; see ``write_output``."""
+        """Write one of the files. See ``write_output``."""
         write_output(
             path, content, say=not self.on_stdout, inputs=self._inputs, makes_folder=path.parent in self._folders
         )
@@ -82,13 +84,14 @@ def write_output(
     inputs: Iterable[Path | None] = (),
     makes_folder: bool = False,
 ) -> None:
-    """Write a file and print its name, unless stdout contains other output.
+    """Write a file. Print its name, unless stdout contains other output.
 
-    ``-`` means stdout. An existing file is replaced when the new file is complete.
+    ``-`` means stdout. An existing file is replaced only when the new file is complete.
 
     Args:
-        inputs: input files of the command, which are not overwritten.
-        makes_folder: create the folder of the file if it does not exist. The parent of this folder must exist.
+        inputs: input files of the command. They are never overwritten.
+        makes_folder: whether to create the folder of the file if it does not exist. The parent of this folder must
+            exist.
     """
     if path == STDOUT:
         for piece in _pieces(content):
@@ -108,10 +111,11 @@ def say_path(path: Path) -> None:
 
 
 def open_log(path: Path) -> int:
-    """Open a log for appending, and return the descriptor. The function refuses other kinds of files, because another
+    """Open a log for appending, and return the file descriptor. The function opens only a regular file, because another
     user may have replaced the log.
     """
-    # The log is opened without blocking, because a pipe with this name would block.
+    # The log is opened in non-blocking mode. If another user replaced the log with a pipe, opening the pipe would
+    # otherwise block.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
     if path.is_symlink():
         raise RunFileError(_no_log(path))
@@ -132,7 +136,7 @@ def open_log(path: Path) -> int:
 
 
 def open_log_or_null(path: Path) -> int:
-    """Open a log for the text that a run writes. If it cannot be written, return the null device, and the run
+    """Open a log for the text that a run writes. If the log cannot be written, return the null device, and the run
     continues.
     """
     try:
@@ -172,5 +176,5 @@ def _refuse_to_destroy(path: Path, inputs: Iterable[Path | None]) -> None:
 
 def _pieces(content: bytes | str | Iterable[str]) -> Iterator[bytes]:
     for piece in (content,) if isinstance(content, bytes | str) else content:
-        # A name may contain bytes that are not characters. Such bytes are escaped.
+        # A name can contain bytes that are not characters. Such bytes are escaped.
         yield piece.encode(errors="backslashreplace") if isinstance(piece, str) else piece

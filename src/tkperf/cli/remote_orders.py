@@ -1,7 +1,7 @@
-"""tkperf on a host of a batch that another machine conducts. The process reads an order from stdin, and answers on
-stdout.
+"""Execute tkperf on a host of a batch that another machine conducts. The process reads orders from stdin, and answers
+on stdout.
 
-Only this process receives the consent. Before the consent, the process releases its drives when the connection ends.
+Only this process receives the consent. If the connection ends before the consent, the process releases its drives.
 """
 
 from __future__ import annotations
@@ -85,16 +85,16 @@ from tkperf.runfile.snapshot import take_snapshot
 from tkperf.system.work_folder import private_folder
 
 LOOK_EVERY_S = 0.3
-# Looking at an unchanged run file takes almost no time.
+# It takes almost no time to look at an unchanged run file.
 _LOOKS_A_SECOND = 20.0
-# Interval at which figures that always change are sent.
+# The interval at which figures that change continuously are sent.
 _BRIEF_EVERY_S = 10.0
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own in it
 _PLAN_PIECE = 20_000
 
 
 def serve() -> None:
-    """Execute the order in the first line on stdin. Errors are sent to stdout as a message."""
+    """Execute the order in the first line on stdin. Errors are sent as a message on stdout."""
     os.umask(0o077)
     caller_uid = drop_caller_environment()
     _say(_greeting())
@@ -112,7 +112,7 @@ def serve() -> None:
             case _:
                 raise RefusedError("no order came")
     except HostSilentError:
-        raise  # the other side has ended, so no message can reach it
+        raise  # the other side has ended, so no message can be delivered
     except TkperfError as error:
         with suppress(HostSilentError):
             _say(Refused(exit_code=error.exit_code, text=short(str(error))))
@@ -147,7 +147,7 @@ def _ledger_of(name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _RemoteConsent:
-    """Consent of the user, who answers on the machine that conducts the batch."""
+    """The consent of the user, who answers on the machine that conducts the batch."""
 
     lines: Lines[ToHost]
 
@@ -208,7 +208,7 @@ def _begin(order: Begin, lines: Lines[ToHost], caller_uid: int) -> None:
         resume_batch(options, without=order.without, prompt=prompt)
         return
     if order.has_begun:
-        # A second beginning of the same run would replace the earlier measurements.
+        # If the same run began a second time, it would replace the earlier measurements.
         raise RunFileError(
             f"{ledger} no longer exists, so the runs of this batch cannot be resumed. The last snapshots of these "
             "runs are on the machine that started the batch. Measure these drives in a new batch"
@@ -259,7 +259,7 @@ def _options(given: Options, name: str) -> BatchOptions:
 
 
 def _write_inputs(folder: Path, files: dict[str, str]) -> None:
-    """Write the input files of a batch into its folder, which only root can read."""
+    """Write the input files of a batch into its folder. Only root can read this folder."""
     try:
         for name, text in files.items():
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -282,7 +282,7 @@ def _draft(request: BatchRequest, folder: Path) -> BatchDraft:
 
 
 class _LastEvent:
-    """A stream of JSON lines that keeps the last line."""
+    """A stream of JSON lines that stores the last line."""
 
     def __init__(self) -> None:
         self.event: dict[str, object] = {}
@@ -299,7 +299,7 @@ def _follow(order: Follow, lines: Lines[ToHost], caller_uid: int) -> None:
     """Report the progress of the batch until the other side has ended. During this time, execute the orders of the
     other side.
     """
-    # This process has the lowest priority, because a drive of this host is being measured.
+    # This process has the lowest priority, because tkperf is measuring a drive of this host.
     os.nice(19)
     ledger = _ledger_of(order.name)
     if not ledger.exists():
@@ -342,7 +342,7 @@ def _follow(order: Follow, lines: Lines[ToHost], caller_uid: int) -> None:
 
 
 def _answer(act: Callable[[], None]) -> None:
-    """Execute an order. If it fails, send the reason to the other side and continue."""
+    """Execute an order. If the order fails, send the reason to the other side and continue."""
     try:
         act()
     except HostSilentError:
@@ -366,8 +366,8 @@ def _describe(drive: DriveState, brief: Brief | None) -> DriveReport:
 
 
 def _still(seen: DriveReport, before: DriveReport) -> DriveReport:
-    """Return the new report with the times and temperatures of the previous report. Times and temperatures always
-    change, so only other differences count as news.
+    """Return the new report with the times and temperatures of the previous report. Times and temperatures change
+    continuously, so only other differences count as a change.
     """
     if seen.brief is None or before.brief is None:
         return seen
@@ -381,7 +381,7 @@ def _seconds(utc: str | None) -> float | None:
 
 
 def _send_snapshot(folder: Path, order: Fetch) -> None:
-    """Send a snapshot of a run file in its present state."""
+    """Send a snapshot of a run file in its current state."""
     require_name(order.run)
     path = folder / f"{order.run}{RUN_FILE_SUFFIX}"
     if not path.exists():

@@ -1,5 +1,5 @@
-"""Options of a call as the user gave them, valid from construction. ``RunRequest`` contains the options of the
-measurement.
+"""The options of a call as the user gave them. An object can only be created with valid options. ``RunRequest``
+contains the options of the measurement.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from tkperf.system.process import find_program
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOptions:
-    """Options of a call that measures a run or a batch: folder, views, estimate and end.
+    """Options of a call that measures a run or a batch. They concern the folder, the views, the estimate and the steps
+    at the end.
 
     Raises:
         UsageError: NAME cannot be a file name, options contradict each other, or the requested notification is not
@@ -94,7 +95,7 @@ class CallOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions(CallOptions):
-    """Options of a run that do not concern the measurement, including consent."""
+    """Options of a run that do not concern the measurement. Consent is one of them."""
 
     force: bool
     yes_destroy: str | None
@@ -105,7 +106,7 @@ class RunOptions(CallOptions):
 
 
 def _check_notification(options: CallOptions) -> None:
-    """Check the options of the notification before the run, because a mistake would otherwise appear only after 30
+    """Check the options of the notification before the run. Otherwise the user would notice a mistake only after 30
     hours.
     """
     for option, address in (("--mail", options.mail), ("--mail-from", options.mail_from)):
@@ -132,8 +133,8 @@ def _check_notification(options: CallOptions) -> None:
 
 
 def read_options(suite: str, options: dict[str, Any]) -> tuple[RunRequest, RunOptions]:
-    """Return the request and the other options of the call, from the options of the command line by their field
-    names.
+    """Return the request and the other options of the call. ``options`` contains the options of the command line, with
+    the names of the fields as the keys.
     """
     own = {field.name for field in fields(RunOptions)}
     call = {name: value for name, value in options.items() if name in own}
@@ -146,32 +147,32 @@ def read_options(suite: str, options: dict[str, Any]) -> tuple[RunRequest, RunOp
 
 
 def rating_of(options: CallOptions) -> Rating | None:
-    """Return the endurance rating of the drive from the options; None: the options contain no rating."""
+    """Return the endurance rating of the drive from the options. None means that the options contain no rating."""
     return None if options.rated is None else parse_rating(options.rated, options.warranty_years)
 
 
 def given_rates(options: RunOptions, plan: RunPlan) -> Rates | None:
-    """Return the speed of the device from the options; None if the options do not contain the speed."""
+    """Return the speed of the device from the options, or None if the options do not contain the speed."""
     if options.rate is not None:
         return parse_rate(options.rate)
     return None if options.like is None else read_rates(options.like, plan.dut)
 
 
 def estimate_of(options: RunOptions, plan: RunPlan) -> RunEstimate:
-    """Return the estimate of a plan, according to the options or to an assumed speed. Nothing is read from the
+    """Return the estimate of a plan. The speed is that in the options, or an assumed speed. Nothing is read from the
     device.
     """
     return estimate_run(plan, given_rates(options, plan) or ASSUMED, rating_of(options))
 
 
 def smtp_login() -> tuple[str, str] | None:
-    """Return user and password for the mail server, if both are set; otherwise None."""
+    """Return the user and the password for the mail server if both are set. Otherwise return None."""
     user, password = (os.environ.get(f"TKPERF_SMTP_{key}") for key in ("USER", "PASSWORD"))
     return (user, password) if user and password else None
 
 
 def _is_mail_address(text: str) -> bool:
-    """Return whether a text is exactly one address that the header of a mail accepts."""
+    """Return whether a text is exactly one address that the header of a mail can contain."""
     if not re.fullmatch(r"[^@\s,;]+@[^@\s,;]+", text):
         return False
     try:
@@ -182,7 +183,7 @@ def _is_mail_address(text: str) -> bool:
 
 
 def _is_server(text: str) -> bool:
-    """Return whether a text is HOST or HOST:PORT, to which a connection is possible."""
+    """Return whether a text has the form HOST or HOST:PORT, with a valid host name and a valid port."""
     if not re.fullmatch(r"[^:\s]+(:\d{1,5})?", text):
         return False
     host, _, port = text.partition(":")
@@ -195,13 +196,13 @@ def _is_server(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOptions(CallOptions):
-    """Options of a batch that do not concern the measurement, including consent.
+    """Options of a batch that do not concern the measurement. Consent is one of them.
 
     Attributes:
-        push: archive of tkperf that is first installed on the hosts.
+        push: archive of tkperf that is installed on the hosts before the batch begins.
         yes_destroy_file: file with a line for each drive, which confirms all drives in advance.
         description, feature_matrix: texts for the reports of all drives.
-        like: earlier run of the same model, for estimates.
+        like: earlier run of the same drive model, which is used for estimates.
     """
 
     kind: ClassVar[str] = "batch"
@@ -213,14 +214,14 @@ class BatchOptions(CallOptions):
 
     def __post_init__(self) -> None:
         CallOptions.__post_init__(self)
-        # A mistake in the estimate concerns the whole call, not each drive.
+        # A mistake in the estimate concerns the whole call. It does not concern single drives.
         rating_of(self)
         if self.rate is not None:
             parse_rate(self.rate)
 
     def of_run(self, name: str) -> RunOptions:
-        """Return the options of the run on one drive. The run has no terminal, and the batch writes the report of the
-        run together with its own report.
+        """Return the options for the run on one drive. The run has no terminal. The batch writes the report of the run
+        together with the report of the batch.
         """
         return RunOptions(
             name=name,
@@ -243,15 +244,16 @@ class BatchOptions(CallOptions):
 
 
 def read_batch(name: str, suite: str | None, options: dict[str, Any]) -> tuple[BatchDraft, BatchOptions]:
-    """Return the batch that a call requests, and the other options of the call. Drives are not searched for yet.
+    """Return the batch that a call requests, and the other options of the call. The function does not search for
+    drives.
 
     Args:
-        suite: the suite; None: the batch is in the file that ``options`` names.
-        options: the options of the command line, which override the batch file.
+        suite: the suite. None means that the file named in ``options`` describes the batch.
+        options: the options of the command line. They replace settings of the batch file.
 
     Raises:
         UsageError: the options contradict each other, or the batch file has a mistake.
-        RefusedError: another user may have written the batch file.
+        RefusedError: another user may have changed the batch file.
     """
     own = {field.name for field in fields(BatchOptions)}
     call = {key: options.pop(key) for key in own & set(options)}
@@ -269,7 +271,7 @@ def read_batch(name: str, suite: str | None, options: dict[str, Any]) -> tuple[B
 
 
 def _read_settings(options: dict[str, Any]) -> dict[str, Any]:
-    """Remove the settings of the whole batch from the options, and return the settings that the user gave."""
+    """Remove the settings of the whole batch from the options. Return those settings that the user gave."""
     options["stagger_s"] = options.pop("stagger")
     given = {key: value for key in BatchSettings.__struct_fields__ if (value := options.pop(key)) is not None}
     for key, option, parse in (("parallel", "--parallel", parse_parallel), ("stagger_s", "--stagger", parse_seconds)):

@@ -46,16 +46,16 @@ from tkperf.runner.events import (
     find_place_events,
 )
 
-# Largest numbers of events that are kept for a view that accepts no events: ten minutes of samples, and more steps than
-# a day contains.
+# The greatest numbers of events that are kept while a view accepts no events: samples for ten minutes, and more steps
+# than a day contains.
 MOST_SAMPLES = 600
 MOST_EVENTS = 5_600
-# Time that a view has at the end of a run to show the rest.
+# The time, in s, that a view has at the end of a run to show the remaining events.
 DRAIN_S = 5.0
 _NONE_MISSING = EventsDropped(samples=0, others=0)
 
 View = Callable[[Event, datetime], None]
-"""Function that takes an event and its time, and may be slow."""
+"""A function that takes an event and its time. The function may be slow."""
 OpenView = Callable[[], AbstractContextManager[View]]
 
 
@@ -66,27 +66,28 @@ class Abandoned(Exception):  # noqa: N818 - no error: it ends a view for which t
 class InBackground:
     """An observer that passes events to a view in another thread, and never waits for the view.
 
-    While the view accepts no events, samples beyond ``MOST_SAMPLES`` are dropped. If the view still accepts no events,
-    all other events are also dropped, except the end of the run. When the view accepts events again, it receives the
-    number of dropped events in place of these events. ``on_note`` receives a note at the first loss, and a note with
-    the number of lost events when the test has ended.
+    While the view accepts no events, samples beyond ``MOST_SAMPLES`` are dropped. If the view accepts no events for a
+    longer time, all other events are dropped too, except the end of the run. When the view accepts events again, it
+    receives the number of dropped events instead of these events. ``on_note`` receives a note about the first loss, and
+    a note with the number of lost events when the test has ended.
     """
 
     def __init__(self, open_view: OpenView, *, name: str, on_note: Observer = lambda _: None) -> None:
-        """Start the thread. The thread itself enters, uses and leaves ``open_view``, because each of these steps may
+        """Start the thread. The thread itself enters, uses and leaves ``open_view``, because each of these steps can
         block.
         """
         self._open_view = open_view
         self._name = name
         self._on_note = on_note
-        # A SimpleQueue is used because its ``put`` method uses no lock of Python. Ctrl-C at the wrong moment could
-        # leave such a lock held forever.
+        # A SimpleQueue is used, because its ``put`` method uses no lock of Python. If the user pressed Ctrl-C at the
+        # wrong time, such a lock could be held forever.
         self._waiting = SimpleQueue[tuple[Event, datetime] | None]()
         self._missing = _NONE_MISSING
         self._abandoned = False
         self._dropped = self._dropped_reported = 0
         self._owner = threading.get_ident()
-        # A daemon thread, because Python does not wait at its end for a daemon that is blocked in a write.
+        # The thread is a daemon, because Python does not wait at its end for a daemon thread that is blocked in a
+        # write.
         self._thread = threading.Thread(target=self._show, name=f"tkperf {name}", daemon=True)
         self._thread.start()
 
@@ -108,7 +109,9 @@ class InBackground:
             self._say(f"{self._name} was too slow for {events}, which were dropped")
 
     def close(self, *, grace_s: float = DRAIN_S) -> None:
-        """Wait up to ``grace_s`` for the view to show the rest. A view that does not finish is abandoned."""
+        """Wait up to ``grace_s`` until the view has shown the remaining events. A view that needs more time is
+        abandoned.
+        """
         self._put_missing()
         self._waiting.put(None)
         self._thread.join(grace_s)
@@ -120,7 +123,7 @@ class InBackground:
             self._missing = _NONE_MISSING
 
     def _say(self, text: str) -> None:
-        """Report the loss, unless this is the thread of another view."""
+        """Report the loss, unless the thread of another view calls this function."""
         if threading.get_ident() == self._owner:
             self._dropped_reported = self._dropped
             self._on_note(Noted(note=RunNote(code="progress-dropped", text=text)))
@@ -149,10 +152,10 @@ def _without_weight(event: Event) -> Event:
 
 
 class DirectText(io.TextIOBase):
-    """A text stream that writes directly to a descriptor, without a buffer.
+    """A text stream without a buffer, which writes directly to a file descriptor.
 
-    A buffer has a lock. If a thread is blocked while it holds the lock, for example on a stopped terminal, Python
-    aborts when it flushes stdout and stderr at its end.
+    A buffer has a lock. A thread can be blocked while it holds this lock, for example on a stopped terminal. Python
+    would then abort when it flushes stdout and stderr at its end.
     """
 
     def __init__(self, descriptor: int, encoding: str = "utf-8") -> None:
@@ -180,8 +183,8 @@ class DirectText(io.TextIOBase):
 
 
 def direct(stream: TextIO) -> TextIO:
-    """Return a stream without a buffer for a thread that may block while it writes. If the given stream has no
-    descriptor, return the given stream.
+    """Return a stream without a buffer. It is used in a thread that can block while it writes. If the given stream has
+    no file descriptor, return the given stream.
     """
     try:
         stream.flush()
@@ -190,10 +193,10 @@ def direct(stream: TextIO) -> TextIO:
         return stream
 
 
-# Longest wait for a thread that executes Python. The default of Python is 5 ms. The start of the next step must not
-# wait for a view that is drawing.
+# The longest time to wait for a thread that executes Python code. The default of Python is 5 ms. The start of the next
+# step must not be delayed by a view that is drawing.
 SWITCH_INTERVAL_S = 0.0005
-# Time between two looks at the file of a run that another process measures.
+# The time, in s, between two looks at the file of a run that another process measures.
 LOOK_EVERY_S = 0.5
 
 
@@ -201,7 +204,7 @@ LOOK_EVERY_S = 0.5
 def open_observers(
     options: RunOptions, *, on_note: Observer = lambda _: None, simulated: bool = False
 ) -> Iterator[tuple[Observer, ...]]:
-    """Open the log and then the chosen view, if the user chose a view, and close them however the run ends.
+    """Open the log and then the view that the user chose, if any. Close both when the run ends for any reason.
 
     A view can neither end nor delay a run, because a run may take days and must not depend on its display. ``on_note``
     receives a note about events that were not shown.
@@ -239,8 +242,8 @@ def _in_background(open_view: OpenView, name: str, on_note: Observer) -> Iterato
 
 @contextmanager
 def _simulation(open_view: OpenView, *_: object) -> Iterator[Observer]:
-    """Call the view directly in a simulated run. No device waits for the view, and simulated time is faster than any
-    view.
+    """Call the view directly in a simulated run. No device waits for the view, and simulated time passes faster than
+    any view can draw.
     """
     with open_view() as view:
         yield lambda event: view(event, datetime.now(UTC))
@@ -275,9 +278,9 @@ def _always(view: View) -> OpenView:
 
 
 def until_lost(open_view: OpenView, on_note: Observer = lambda _: None) -> OpenView:
-    """Wrap a view so that a failure ends only the view, and not the run. A view fails, for example, if the reader of
-    its output has ended, the disk is full, or the terminal was closed. Opening the view may also fail. ``on_note``
-    receives one note about a failure.
+    """Open a view whose failure does not end the run. The failure ends only the view. A view fails, for example, if the
+    program that reads its output has ended, the disk is full, or the terminal was closed. Opening the view can also
+    fail. ``on_note`` receives one note about a failure.
     """
 
     @contextmanager
@@ -300,7 +303,7 @@ def until_lost(open_view: OpenView, on_note: Observer = lambda _: None) -> OpenV
         with ExitStack() as stack:
             try:
                 view = stack.enter_context(open_view())
-            except Exception as error:  # a terminal that cannot be drawn on
+            except Exception as error:  # a terminal on which tkperf cannot draw
                 give_up(error)
             yield show
 
@@ -308,7 +311,7 @@ def until_lost(open_view: OpenView, on_note: Observer = lambda _: None) -> OpenV
 
 
 def follow(followed: FollowedFile, progress: str, *, verbose: bool) -> None:
-    """Show a run that another process measures, using its file, until it ends."""
+    """Show a run that another process measures, until it ends. The run file is the only source."""
     progress = choose_progress(progress)
     if progress == "live":
         with LiveView() as view:
@@ -326,7 +329,9 @@ def _new_events(followed: FollowedFile) -> Iterator[list[Event]]:
 
 
 def _write(followed: FollowedFile, view: View) -> None:
-    """Write lines or JSON about a followed run. Of the earlier events, only the current place of the run is written."""
+    """Write lines or JSON about a run that another process measures. Of the earlier events, only those that describe
+    the current position of the run are written.
+    """
     for event in find_place_events(followed.first_events()):
         view(event, datetime.now(UTC))
     for events in _new_events(followed):
@@ -335,8 +340,8 @@ def _write(followed: FollowedFile, view: View) -> None:
 
 
 def time_of(event: Event, record: RunRecord) -> datetime:
-    """Return the time of an event if the file contains this time, otherwise the present time. The present time would be
-    wrong for seconds of measurement, because the seconds of several minutes arrive together.
+    """Return the time of an event. If the file does not contain this time, return the present time. For one-second
+    samples, the present time would be wrong, because the samples of several minutes become available together.
     """
     now = datetime.now(UTC)
     clock_s = find_clock_s(record, now)
@@ -349,7 +354,7 @@ def time_of(event: Event, record: RunRecord) -> datetime:
 
 
 def _draw(followed: FollowedFile, view: LiveView) -> None:
-    """Draw the live view with the age of its figures."""
+    """Draw the live view together with the age of its figures."""
     last_s: float | None = None
     for events in chain((followed.first_events(),), _new_events(followed)):
         for event in events:
@@ -365,12 +370,12 @@ def _draw(followed: FollowedFile, view: LiveView) -> None:
         view.draw()
 
 
-# Interval between drawings in a simulated run, in which a second takes a millisecond.
+# The interval between drawings in a simulated run, in which a simulated second takes a millisecond.
 DRAW_EVERY_S = 0.1
 
 
 class LiveView:
-    """A view that draws on stderr, so that the results on stdout are not mixed with it."""
+    """A view that draws on stderr, so that its output does not mix with the results on stdout."""
 
     def __init__(self, console: Console | None = None, *, footer: str = "") -> None:
         """Create the view. ``footer`` is the last line that the view draws."""
@@ -384,8 +389,8 @@ class LiveView:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is Abandoned:
-            return  # other programs write to the terminal again, and clearing would erase their text
-        # A lost terminal cannot be cleared, and this is not necessary.
+            return  # other programs write to the terminal from now on, and clearing would erase their text
+        # If the terminal was lost, it cannot be cleared, and it does not need to be cleared.
         with suppress(OSError):
             self._frame.clear()
 
@@ -396,12 +401,12 @@ class LiveView:
         self.draw()
 
     def take(self, event: Event) -> None:
-        """Accept an event without drawing it yet."""
+        """Process an event without drawing."""
         self._state.take(event)
 
     def draw(self) -> None:
-        """Draw the current state. If the output is not a terminal, nothing is drawn, because drawings could not replace
-        each other.
+        """Draw the current state. If the output does not go to a terminal, nothing is drawn, because a drawing could
+        not replace the previous drawing.
         """
         if not self._frame.console.is_terminal:
             return
@@ -418,42 +423,44 @@ class LiveView:
         self._frame.show(lines)
 
     def pass_time(self, at_s: float) -> None:
-        """Advance the time of the run to ``at_s`` without an event."""
+        """Advance the time of the view to ``at_s`` without an event."""
         self._state.at_s = max(self._state.at_s, at_s)
 
 
 class RedrawnLines:
-    """The last lines of a terminal, which are drawn over the previous ones. The cursor stays below them."""
+    """The last lines of a terminal. Each drawing replaces the previous one. The cursor is below these lines."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self._widths: list[int] = []
 
     def show(self, lines: Sequence[Text]) -> None:
-        """Draw with one write. A line ends one column before the end of the terminal."""
+        """Draw the lines with a single write. Each line ends one column before the right edge of the terminal."""
         with self.console.capture() as captured:
             text = Text("\n").join(lines)
             self.console.print(text, no_wrap=True, crop=False, highlight=False, soft_wrap=True)
         drawn = captured.get().splitlines()
         above = self._to_first_line()
         self._widths = [line.cell_len for line in lines]
-        # Erases old text to the end of each line and below the last one.
+        # This text erases old text up to the end of each line and below the last line.
         self._write(above + "".join(f"{line}\x1b[K\r\n" for line in drawn) + "\x1b[J")
 
     def clear(self) -> None:
-        """Erase everything that was drawn."""
+        """Erase all lines that were drawn."""
         if self._widths:
             above, rows = self._to_first_line(), self._rows()
             self._widths = []
-            # Erase row by row: if all rows are erased at once from the first row of the screen, tmux keeps them in its
-            # history.
+            # The rows are erased one by one. If all rows were erased at once from the first row of the screen, tmux
+            # would keep them in its history.
             self._write(above + "\x1b[K\r\n" * rows + f"\x1b[K\x1b[{rows}A")
 
     def _to_first_line(self) -> str:
         return "\r" + (f"\x1b[{self._rows()}A" if self._widths else "")
 
     def _rows(self) -> int:
-        """Count the rows of the drawn lines. A terminal that has become narrower breaks a line into several rows."""
+        """Return the number of rows that the drawn lines occupy. If the terminal has become narrower, it shows a line
+        in several rows.
+        """
         width = max(1, self.console.width)
         return sum(max(1, ceil(cells / width)) for cells in self._widths)
 

@@ -1,5 +1,5 @@
-"""A run on the command line. tkperf makes and shows the plan, asks, executes the run with its views, and shows the
-results.
+"""Execute a run from the command line. tkperf builds and shows the plan, asks the user, executes the run with its
+views, and shows the results.
 """
 
 from __future__ import annotations
@@ -37,13 +37,15 @@ from tkperf.system.process import PIPE, Process, find_program, fork_early, start
 
 @contextmanager
 def _session(options: RunOptions) -> Iterator[tuple[Departure, Ending]]:
-    """Conclude a run when it is over, and show its results, even if it was stopped or failed."""
+    """Yield the objects that separate a run from its terminal and that conclude the run. When the context ends, show
+    the results of the run, even if the run was stopped or failed.
+    """
     departure = depart(options)
     try:
         with concluded() as ending, ended_by_signals(once=True):
             yield departure, ending
     except BaseException:
-        # An error while the results are shown does not change the outcome of the run.
+        # If an error occurs while the results are shown, the outcome of the run does not change.
         if ending.has_run:
             with warning_of("its results were not printed"), ended_by_signals(once=False):
                 show_results(options, ending)
@@ -54,7 +56,8 @@ def _session(options: RunOptions) -> Iterator[tuple[Departure, Ending]]:
 def run_session(request: RunRequest, options: RunOptions) -> None:
     """Run ``tkperf ssd``, ``tkperf hdd`` or ``tkperf raid``, from the request to the results."""
     with _session(options) as (departure, ending):
-        # This check precedes the first new folder, so that a mistake in a user's file leaves no folder behind.
+        # This check comes before the first folder is created, so that a mistake in a user's file leaves no folder
+        # behind.
         profile = choose_profile(request)
         destination = Destination(
             name=options.name, folder=options.folder, other_files=(options.log_path, options.report_path)
@@ -73,7 +76,8 @@ def run_session(request: RunRequest, options: RunOptions) -> None:
             description=options.description,
             feature_matrix=options.feature_matrix,
         )
-        # From this point, settings of the device change. They are restored in every case, however the run ends.
+        # From this point on, tkperf changes settings of the device. They are always restored when the run ends, even
+        # after an error.
         with plan.dut.open(plan.fitted, consent_of(options)) as equipment:
             departure.leave_terminal()
             run_to_file(
@@ -110,7 +114,9 @@ def resume_session(request: ResumeRequest, options: RunOptions) -> None:
 
 
 def _require_log(options: RunOptions) -> None:
-    """Check the log now, because an error after the purge would end the run. Text is written to the log later."""
+    """The log is checked at this point, because an error after the purge would end the run. The log text is written
+    later.
+    """
     if not os.path.lexists(options.log_path):
         return
     try:
@@ -124,7 +130,7 @@ def _require_log(options: RunOptions) -> None:
 
 @contextmanager
 def watch(options: RunOptions, plan: RunPlan, on_note: Observer) -> Iterator[Sequence[Observer]]:
-    """Open the log and the chosen view, and prevent the host from sleeping."""
+    """Open the log and the view that the user chose, and prevent the host from sleeping."""
     simulated = plan.dut.identity.kind is TargetKind.SIMULATED
     with ExitStack() as stack:
         views = stack.enter_context(open_observers(options, on_note=on_note, simulated=simulated))
@@ -154,19 +160,21 @@ def show_results(options: RunOptions, ending: Ending) -> None:
     ending.say_where()
 
 
-# The waiting process passes these signals on to the run. They therefore also end a run that has not begun.
+# The waiting process passes these signals on to the run. They can therefore also end a run that has not begun.
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BEGUN = b"begun"
 
 
 class Departure:
-    """The separation of a run from its terminal. Without ``--detach``, nothing is separated."""
+    """The separation of a run from its terminal. If ``--detach`` is not given, the run is not separated."""
 
     def leave_terminal(self) -> None:
-        """Leave the terminal after the question, so that its signals no longer reach the run."""
+        """Separate the process from the terminal after the question, so that signals of the terminal no longer reach
+        the run.
+        """
 
     def report_start(self) -> None:
-        """Report that the run file contains the run, so no process needs to wait for it any longer."""
+        """Report that the run file contains the run. After this report, no process needs to wait for the run."""
 
 
 class _Leaving(Departure):
@@ -175,14 +183,14 @@ class _Leaving(Departure):
         self._begun = begun
 
     def leave_terminal(self) -> None:
-        # Start a new session, which has no terminal. This is possible because a forked child is not the leader of its
-        # group.
+        # Start a new session, which has no terminal. The kernel allows this, because a forked child is not the leader
+        # of its group.
         os.setsid()
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         point_streams_to(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), (0,))
 
     def report_start(self) -> None:
-        # Errors up to this moment are printed on the terminal.
+        # Errors before this point are printed on the terminal.
         point_streams_to(open_log_or_null(self._options.log_path), (1, 2))
         with suppress(OSError):  # no process waits
             os.write(self._begun, _BEGUN)
@@ -190,11 +198,11 @@ class _Leaving(Departure):
 
 
 def depart(options: CallOptions) -> Departure:
-    """Start a second process if ``--detach`` is given, and return only in that process (docs/adr/0029).
+    """Start a second process if ``--detach`` is given, and return only in the second process (docs/adr/0029).
 
     The second process is created at the very beginning. The first process only waits. The second process does all the
-    work, so that device, locks, leases, databases and threads never move to another process. Until the run has begun,
-    both processes belong to the terminal.
+    work, so that the device, locks, leases, databases and threads never have to be moved to another process. Until the
+    run has begun, both processes belong to the terminal.
     """
     if not options.detach:
         return Departure()
@@ -210,12 +218,12 @@ def depart(options: CallOptions) -> Departure:
 
 
 def _wait(options: CallOptions, child: int, reader: int) -> int:
-    """Wait until the run has begun or ended, and return the exit code."""
+    """Wait until the run has begun or has ended, and return the exit code."""
     stopped = False
 
     def pass_on(number: int, _: object) -> None:
         nonlocal stopped
-        # SIGHUP of a lost terminal does not stop a confirmed run, which needs no terminal.
+        # If the terminal is lost, SIGHUP does not stop a confirmed run, because the run needs no terminal.
         stopped = stopped or number != signal.SIGHUP
         with suppress(ProcessLookupError):
             os.kill(child, number)
@@ -253,9 +261,10 @@ ANSWER_S = 5.0
 
 @contextmanager
 def kept_awake(name: str, *, on_note: Observer) -> Iterator[None]:
-    """Block sleep, suspend and the lid switch until the end. ``on_note`` receives a note after a failure.
+    """Prevent sleep, suspend and the action of the lid switch until the context ends. If this fails, ``on_note``
+    receives a note.
 
-    systemd-inhibit holds the lock until its child process ends. The kernel ends both processes when tkperf dies. A
+    systemd-inhibit holds the lock until its child process ends. If tkperf is killed, the kernel ends both processes. A
     failure of this function never ends a run.
     """
     process: Process | None = None

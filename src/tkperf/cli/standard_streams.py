@@ -1,4 +1,4 @@
-"""Streams and signals of the process. Every command loads this module."""
+"""Functions for the standard streams and the signals of the process. Every command loads this module."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tkperf.model.units import drop_controls, is_copied, wrap_words
 
 
 def complain(text: str) -> None:
-    """Print lines on stderr without control characters. On a terminal, lines are broken only between words. A lost
-    stderr is ignored.
+    """Print lines on stderr without control characters. On a terminal, lines are broken only between words. If stderr
+    was lost, the function ignores the error.
     """
     with suppress(OSError):
         click.echo(in_whole_words(drop_controls(text)), err=True)
 
 
 def in_whole_words(text: str) -> str:
-    """Return text with line ends between words, so that a terminal does not break words. Piped text, and lines that a
-    user copies, do not change.
+    """Return text with line ends between words, so that a terminal does not break words. Text for a pipe, and lines
+    that a user copies, are not changed.
     """
     if not sys.stderr.isatty():
         return text
@@ -42,7 +42,7 @@ def in_whole_words(text: str) -> str:
 
 @contextmanager
 def warning_of(what: str) -> Iterator[None]:
-    """Turn every error, even an unexpected one, into a line on stderr."""
+    """Convert every error, even an unexpected error, to a line on stderr."""
     try:
         yield
     except KeyboardInterrupt:
@@ -52,9 +52,9 @@ def warning_of(what: str) -> Iterator[None]:
 
 
 def prepare_streams() -> None:
-    """Make the streams accept any text, and open missing streams on the null device. Otherwise the next opened file,
-    such as a run file, would receive the number of a missing stream. A path may contain bytes that are not characters.
-    Such bytes are escaped.
+    """Change the streams so that they accept any text, and open missing streams on the null device. Otherwise the next
+    opened file, such as a run file, would receive the number of a missing stream. A path can contain bytes that are not
+    characters. Such bytes are escaped.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -65,7 +65,9 @@ def prepare_streams() -> None:
 
 
 def let_go(stream: TextIO) -> None:
-    """Drop text that a stream could not write. Otherwise Python would try again at its end, and exit with 120."""
+    """Discard text that a stream could not write. Otherwise Python would try again at its end, and would exit with
+    120.
+    """
     try:
         stream.flush()
     except OSError:
@@ -73,7 +75,9 @@ def let_go(stream: TextIO) -> None:
 
 
 def point_streams_to(descriptor: int, numbers: Sequence[int]) -> None:
-    """Point standard streams, by their numbers, to an open file, and close the descriptor of the file."""
+    """Connect standard streams, which are given by their numbers, to an open file. Close the file descriptor of the
+    file.
+    """
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
@@ -85,12 +89,12 @@ def point_streams_to(descriptor: int, numbers: Sequence[int]) -> None:
 
 @contextmanager
 def ended_by_signals(*, once: bool) -> Iterator[None]:
-    """Raise KeyboardInterrupt on each of these signals; with ``once`` only on the first signal, so that the run ends in
-    order.
+    """Raise KeyboardInterrupt when one of these signals arrives. With ``once``, only the first signal raises
+    KeyboardInterrupt, so that the run can end normally.
 
     With ``once``, later signals are ignored until the process has ended. The terminal and the waiting parent process
-    may both pass on the same Ctrl-C. The second signal must not interrupt the last message. Under nohup, which already
-    ignores SIGHUP, a lost terminal has no effect.
+    may both pass on the same Ctrl-C. The second signal must not interrupt the last message. nohup already ignores
+    SIGHUP, so the loss of the terminal has no effect under nohup.
     """
     numbers = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
@@ -116,12 +120,12 @@ def ended_by_signals(*, once: bool) -> Iterator[None]:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Disable garbage collection. A run of days has a million objects, none of which is garbage, and a search of these
-    objects would take a tenth of the time.
+    """Disable garbage collection. A run of several days has a million objects, and none of these objects is garbage. A
+    search of these objects would take a tenth of the time.
     """
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()  # otherwise enabling the collector would search all these objects now
+        gc.freeze()  # otherwise Python would search all these objects as soon as the collector is enabled
         gc.enable()

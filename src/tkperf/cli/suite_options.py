@@ -1,4 +1,6 @@
-"""Options of the commands that run tests, in the groups of their help, and options that several commands share."""
+"""Options of the commands that run tests, in the groups that their help shows. The module also contains options that
+several commands have in common.
+"""
 
 from __future__ import annotations
 
@@ -50,13 +52,17 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 def output_file(
     name: str, text: str, *others: str, heading: Heading = Heading.COMMON
 ) -> Callable[[Function], Function]:
-    """Return the option ``--NAME FILE`` for an output. Its value is the parameter ``NAME_file``."""
+    """Return the option ``--NAME FILE`` for an output. The value of the option is passed as the parameter
+    ``NAME_file``.
+    """
     names = (*others, f"--{name}", f"{name.replace('-', '_')}_file")
     return click.option(*names, cls=HeadedOption, heading=heading, type=OUTPUT_FILE, metavar="FILE", help=text)
 
 
 def output_folder(name: str, text: str, *, heading: Heading = Heading.COMMON) -> Callable[[Function], Function]:
-    """Return the option ``--NAME DIR`` for outputs. Its value is the parameter ``NAME_folder``."""
+    """Return the option ``--NAME DIR`` for outputs. The value of the option is passed as the parameter
+    ``NAME_folder``.
+    """
     names = (f"--{name}", f"{name}_folder")
     return click.option(*names, cls=HeadedOption, heading=heading, type=OUTPUT_FOLDER, metavar="DIR", help=text)
 
@@ -66,7 +72,9 @@ SIZE = common("--size", metavar="SIZE", help="Create DEVICE as a scratch file of
 
 
 def profile_option(default: str, names: Sequence[str] | None = None) -> HeadedOption:
-    """Return the option --profile. ``names`` are the shipped profiles that the command can use; default: all."""
+    """Return the option --profile. ``names`` are the shipped profiles that the command can use. By default, these are
+    all shipped profiles.
+    """
     offered = names or built_in_profiles()
     return common(
         "--profile",
@@ -102,7 +110,7 @@ AUTO_DEMAND = on_test(
     help="Find TC and QD first: purge and precondition the device, measure several demands in short steps, and use "
     "the smallest demand whose IOPS are within 5 % of the best. The results contain all steps.",
 )
-# Options of the load, except the demand.
+# Options for the load. The options for the demand are not included.
 LOAD = (
     on_test(
         "-rt",
@@ -151,7 +159,7 @@ STRICT = on_test(
     help="Refuse a host that would disturb the run. Measure a disturbed step of a round again at once, at most twice. "
     "If each attempt is disturbed, end the run; 'tkperf resume' continues the run.",
 )
-# Options for a host that disturbs a measurement: refuse, accept or tune it.
+# Options for a host that disturbs a measurement. tkperf can refuse, accept or tune such a host.
 TRUST = (
     STRICT,
     on_test(
@@ -204,7 +212,7 @@ CONSENT = (
         "all members, separated by commas.",
     ),
 )
-# Facts of the device, for the estimates of time and amount before a run.
+# Facts about the device, which are used to estimate the time and the amount before a run.
 ENDURANCE = (
     common(
         "--rated",
@@ -338,12 +346,12 @@ _LIST_GOES_ON = f"{__name__}.list_goes_on"
 
 
 class SuiteCommand(Command):
-    """Command that accepts TKperf's ``-ssdt iops lat`` as well as ``-ssdt iops,lat``."""
+    """A command that accepts both TKperf's form ``-ssdt iops lat`` and the form ``-ssdt iops,lat``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         flags, names = self._tests()
         words = expand_lists(args, flags, names)
-        # For completion: the last word belongs to a list that the user may continue.
+        # This value is used for completion. It states that the last word belongs to a list that the user may continue.
         ctx.meta[_LIST_GOES_ON] = len(words) > 1 and words[-2] in flags
         return super().parse_args(ctx, words)
 
@@ -351,8 +359,8 @@ class SuiteCommand(Command):
         return super().shell_complete(ctx, incomplete) + self.complete_list(ctx, incomplete)
 
     def complete_list(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return completions of a list of tests that the user may continue; none if the previous words are not such a
-        list.
+        """Return completions for a list of tests that the user may continue. If the previous words are not such a list,
+        return no completions.
         """
         if not ctx.meta.get(_LIST_GOES_ON) or incomplete.startswith("-"):
             return []
@@ -363,14 +371,14 @@ class SuiteCommand(Command):
         return super().describe_excess(words) + next(filter(None, hints), "")
 
     def _tests(self) -> tuple[Collection[str], Collection[str]]:
-        """Return the flags of the option for the tests to run, and the names that it takes."""
+        """Return the flags of the option that selects the tests to run, and the names that the option accepts."""
         option = next(param for param in self.params if isinstance(param.type, _TestNames))
         assert isinstance(option.type, _TestNames)
         return option.opts, option.type.names
 
 
 class _TestNames(click.ParamType[tuple[str, ...]]):
-    """Names of a suite's tests and paths of workload files, separated by commas."""
+    """The names of the tests of a suite and the paths of workload files, separated by commas."""
 
     name = "tests"
 
@@ -389,7 +397,9 @@ class _TestNames(click.ParamType[tuple[str, ...]]):
 
 
 def _complete_tests(names: Collection[str], incomplete: str, given: Collection[str] = ()) -> list[CompletionItem]:
-    """Return completions: the tests that the list does not contain yet, or workload files if no test matches."""
+    """Return completions. These are the tests that the list does not contain yet. If no test matches, return workload
+    files.
+    """
     before, comma, begun = incomplete.rpartition(",")
     taken = {*given, *before.split(",")}
     left = [name for name in names if name not in taken]
@@ -419,7 +429,9 @@ def tests_option(suite: str, *flags: str) -> HeadedOption:
 
 
 def expand_lists(args: Sequence[str], flags: Collection[str], words: Collection[str]) -> list[str]:
-    """Expand ``-ssdt iops lat`` to ``-ssdt iops -ssdt lat``, also with commas, and with workload files by suffix."""
+    """Return the words of a call in which ``-ssdt iops lat`` is expanded to ``-ssdt iops -ssdt lat``. Lists with commas
+    are also expanded. Workload files are recognised by their suffix.
+    """
     expanded: list[str] = []
     flag = ""
     for index, word in enumerate(args):

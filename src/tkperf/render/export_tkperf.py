@@ -82,8 +82,8 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
 
 
 def _rounds(test: TestResult) -> tuple[object, tuple[str, ...]]:
-    """Return ``roundmat`` of a test and the names of the parts that are left out. ``roundmat`` is None if the test has
-    none.
+    """Return ``roundmat`` of a test, and the names of the parts that are omitted. ``roundmat`` is None if the test has
+    no such matrix.
     """
     if test.name not in TKPERF_TABLES:
         return None, ("no test of TKperf",)

@@ -1,6 +1,7 @@
-"""``tkperf serve``: run files in a browser. The server only reads them. It measures nothing and changes nothing.
+"""``tkperf serve``: show run files in a browser. The server only reads the files. It measures nothing and changes
+nothing.
 
 Each page module has a function ``build_routes(state)``, and ``application.py`` joins their routes. Only workers
-(``workers.py``, ``jobs.py``), which may die, read the content of run files. Only the command ``serve`` loads this
-package.
+(``workers.py``, ``jobs.py``) read the content of run files. A worker may end unexpectedly without harm to the server.
+Only the command ``serve`` loads this package.
 """

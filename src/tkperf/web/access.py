@@ -1,5 +1,5 @@
-"""Guard in front of all pages. It checks who sends a request, and from which site, and limits what browsers may do with
-the answer.
+"""The access check before all pages. It checks who sends a request and from which site, and it limits what browsers are
+allowed to do with the answer.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tkperf.web.bounds import MOST_REQUESTS, RETRY_AFTER_S, find_excess, parse_query_string
 
 COOKIE = "tkperf-token"
-# Charts need no eval, because Vega interprets its expressions. Style attributes of elements are allowed because the
-# charts use them.
+# Charts do not need eval, because Vega interprets its expressions. Style attributes of elements are allowed, because
+# the charts use them.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -31,7 +31,7 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-# A name or IPv4 address, or an IPv6 address in brackets, followed by a port.
+# A pattern for a name or IPv4 address, or an IPv6 address in brackets, followed by a port.
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([0-9a-z._-]+))(?::([0-9]{1,5}))?", re.ASCII)
 _MOST_PORT = 65535
 
@@ -40,10 +40,11 @@ class AccessGuard:
     """ASGI middleware that passes requests on, or answers them itself.
 
     Args:
-        names: names that the Host header may contain besides IP addresses and ``localhost``. Even if the name of a
-            stranger's page resolves to this host (DNS rebinding), the page cannot reach the server, because its Host
-            header contains that name.
-        token: the token that each request needs; None: everybody who reaches the address may read.
+        names: names that the Host header can contain in addition to IP addresses and ``localhost``. A page of an
+            attacker can use a host name that resolves to this host (DNS rebinding). This page cannot reach the server,
+            because its Host header contains the attacker's name.
+        token: the token that each request needs. None means that everybody who can reach the address is allowed to
+            read.
     """
 
     def __init__(self, app: ASGIApp, *, names: Iterable[str] = (), token: str | None = None) -> None:
@@ -76,15 +77,16 @@ class AccessGuard:
             self._under_way -= 1
 
     def _answer(self, scope: Scope) -> Response | None:
-        """Return the answer to a request that receives no page; None: the request receives a page."""
+        """Return the answer to a request that receives no page. None means that the request receives a page."""
         if scope["type"] == "websocket" or scope["method"] not in ("GET", "HEAD"):
             return _refusal(
                 405,
                 "tkperf serve is read-only: use GET or HEAD",
-                {"Allow": "GET, HEAD", "Connection": "close"},  # closed, because the body of the request is not read
+                # the connection is closed, because the body of the request is not read
+                {"Allow": "GET, HEAD", "Connection": "close"},
             )
         if (excess := find_excess(scope)) is not None:
-            # The connection is closed, because no further data is read after such a request.
+            # The connection is closed, because no further data are read after such a request.
             return _refusal(excess.status, excess.words, {"Connection": "close"})
         headers = Headers(scope=scope)
         host = headers.getlist("host")
@@ -105,10 +107,10 @@ class AccessGuard:
         return None
 
     def _ask_for_token(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return the answer to a request without the token, or with the token in its address; None: the token is in the
-        cookie.
+        """Return the answer to a request without the token, or with the token in its address. None means that the
+        cookie of the request contains the token.
         """
-        # Browsers send the cookies of a host to all its ports.
+        # Browsers send the cookies of a host to all ports of this host.
         cookie = f"{COOKIE}-{(scope.get('server') or ('', None))[1]}"
         query = parse_query_string(scope["query_string"])
         given = [value for name, value in query if name == "token"]
@@ -132,8 +134,10 @@ class AccessGuard:
         return bool(given) and hmac.compare_digest((given or "").encode(), (self._token or "").encode())
 
     def _admit(self, cookie: str, path: str, query: list[tuple[str, str]]) -> Response:
-        """Move the token from the address, which browsers store and forward, to a cookie, which scripts cannot read."""
-        # Two slashes would lead to another host.
+        """Return an answer that moves the token from the address to a cookie. Browsers store and forward addresses, and
+        scripts cannot read the cookie.
+        """
+        # Two slashes at the beginning would lead to another host.
         address = "/" + path.lstrip("/\\") + (f"?{urlencode(query)}" if query else "")
         answer = RedirectResponse(address, status_code=303)
         answer.set_cookie(cookie, self._token or "", httponly=True, samesite="lax", path="/")
@@ -141,10 +145,10 @@ class AccessGuard:
 
 
 def parse_host(host: str) -> str | None:
-    """Return the name or address in a Host header, in small letters and without a final dot; None: the header is not
-    valid.
+    """Return the name or address in a Host header, in lower case and without a final dot. None means that the header is
+    not valid.
 
-    An IPv6 address has brackets and no zone. Nothing else may precede or follow, except for a port.
+    An IPv6 address has brackets and no zone. Only a port may follow the name or address.
     """
     found = _HOST.fullmatch(host.lower()) if host.isascii() else None
     if found is None:
@@ -171,7 +175,7 @@ def _is_address(name: str) -> bool:
 
 
 def _find_cookies(headers: Headers, name: str) -> Iterator[str]:
-    """Yield the values of a cookie. A token contains no characters that a cookie would quote."""
+    """Yield the values of a cookie. A token contains no characters that would have to be quoted in a cookie."""
     for header in headers.getlist("cookie"):
         for pair in header.split(";"):
             key, _, value = pair.partition("=")
@@ -180,8 +184,8 @@ def _find_cookies(headers: Headers, name: str) -> Iterator[str]:
 
 
 def _is_own_page(headers: Headers, host: str) -> bool:
-    """Return whether a request does not come from another site: it comes from a page of this server, a typed or mailed
-    address, or a program.
+    """Return whether a request does not come from another site. Such a request comes from a page of this server, from
+    an address that the user typed or received by mail, or from a program.
 
     Another port of this host counts as another site, although browsers treat it as the same site.
     """

@@ -1,4 +1,6 @@
-"""The application of tkperf serve: its pages, the guard in front of them, and the answers to errors."""
+"""The application of tkperf serve. It consists of the pages, the access check before the pages, and the answers to
+errors.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,12 @@ from tkperf.web.workers import JobError, Workers
 def build_app(
     folders: Iterable[Path], *, names: Iterable[str] = (), token: str | None = None, ending: asyncio.Event | None = None
 ) -> ASGIApp:
-    """Return the application for the run files below folders.
+    """Return the application for the run files below these folders.
 
     Args:
-        names: host names by which browsers may reach the server, besides IP addresses and ``localhost``.
-        token: the token that each request needs; None: no token is necessary.
-        ending: an event that is set when the server ends, so that continuous answers end, too.
+        names: host names with which browsers can reach the server, in addition to IP addresses and ``localhost``.
+        token: the token that each request needs, or None if no token is necessary.
+        ending: an event that is set when the server ends, so that continuous answers end too.
     """
     workers = Workers()
     served = tuple(folder.resolve() for folder in folders)
@@ -73,7 +75,8 @@ def build_app(
         exception_handlers={JobError: _show_job_error, HTTPException: _show_http_error, Exception: _show_defect},
         lifespan=live,
     )
-    return AccessGuard(app, names=names, token=token)  # outermost, so that errors also have its headers
+    # this layer is the outermost, so that answers to errors also contain its headers
+    return AccessGuard(app, names=names, token=token)
 
 
 def _show_job_error(request: Request, error: Exception) -> Response:

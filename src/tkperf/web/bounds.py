@@ -1,6 +1,6 @@
-"""Limits of the content of a request, and of the number of requests, connections and jobs at the same time.
+"""Limits for the content of a request, and for the number of requests, connections and jobs at the same time.
 
-``find_excess`` checks a request before any other code looks at it. docs/how-to/serve.md lists the numbers.
+``find_excess`` checks a request before any other code examines it. docs/how-to/serve.md lists the numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from starlette.types import Scope
 from tkperf.model.units import GIB, format_count
 
 MOST_COMPARED = 200
-"""Largest number of runs in a comparison."""
+"""The greatest number of runs in a comparison."""
 
 # Section: a request.
 MOST_REQUEST_BYTES = 1 << 16
@@ -23,13 +23,17 @@ MOST_QUERY_BYTES = 1 << 15
 MOST_PARAMETERS = 512
 MOST_HEADERS = 100
 REQUEST_WITHIN_S = 30.0
-"""Time within which a request must arrive completely."""
+"""The time, in s, within which a request must arrive completely."""
 TAKEN_WITHIN_S = 60.0
-"""Time within which a browser must read the data that is ready for it, at most 256 KiB at once."""
+"""The time, in s, within which a browser must read the data that are ready for it. The server has no more than 256 KiB
+ready at once.
+"""
 
 
 class Bound(NamedTuple):
-    """Limits of a parameter: how often it may occur in an address, and how many characters each value may have."""
+    """The limits of a parameter: how often an address can contain the parameter, and how many characters each value can
+    have.
+    """
 
     values: int
     characters: int
@@ -57,68 +61,78 @@ PARAMETERS = {
     "token": Bound(1, 64),
 }
 OTHER_PARAMETER = Bound(1, 200)
-"""Limit of a parameter that the server does not use, for example a parameter that a mail program appends."""
+"""The limit of a parameter that the server does not use, for example a parameter that a mail program adds."""
 MOST_WORDS = 16
-"""Greatest number of words in a search. Further words are ignored."""
+"""The greatest number of words in a search. Further words are ignored."""
 
 # Section: the server.
 MOST_CONNECTIONS = 1024
 MOST_REQUESTS = 512
-"""Greatest number of requests that are being answered at the same time, including event streams."""
+"""The greatest number of requests that are being answered at the same time, including event streams."""
 MOST_STREAMS = 256
 MOST_FOR_A_PAGE = 256
-"""Greatest number of requests that wait for the same page."""
+"""The greatest number of requests that wait for the same page."""
 MOST_FOR_LISTS = 64
-"""Greatest number of requests that wait for the list of runs, ``/api/runs`` or ``/metrics``."""
+"""The greatest number of requests that wait for the list of runs, ``/api/runs`` or ``/metrics``."""
 RETRY_AFTER_S = 10
 
-# Section: jobs. Two jobs run at the same time, so that a page need not wait for the index. More jobs would take CPU
-# time from other work on this host.
+# Limits for jobs. Two jobs run at the same time, so that a page does not need to wait for the index. More jobs would
+# use CPU time that other work on this host needs.
 AT_ONCE = 2
 MOST_WAITING = 32
 MOST_FOLLOWED = 16
-"""Greatest number of jobs at the same time that run until they are stopped."""
+"""The greatest number of continuous jobs at the same time. A continuous job runs until it is stopped."""
 LIMIT_S = 60.0
 LIMIT_BYTES = 2 * GIB
-# Greatest size of the result of a job. Results that the server itself keeps in memory are much smaller.
+# The greatest size of the result of a job. The results that the server itself keeps in memory are much smaller.
 MOST_RESULT_BYTES = 64 << 20
 MOST_MESSAGE_BYTES = 4 << 20
-"""Greatest size of the state of a running run, as a part of a page."""
+"""The greatest size of the part of a page that shows the state of a run in progress."""
 MOST_SENT_BYTES = 64 << 20
-"""Greatest size of all states of running runs that browsers have not read yet, for all browsers together."""
+"""The greatest total size of the states of runs in progress that browsers have not read yet. The limit covers all
+browsers together.
+"""
 
-# Section: sizes of the library and its pages.
+# Limits for the library and its pages.
 MOST_FILES = 20_000
 MOST_ENTRIES = 500_000
 PAGE_ITEMS = 50
 PAGE_RUNS = 300
-"""Number of runs in the batches of a page after which the page ends."""
+"""The greatest number of runs in the rows of one page of the list. A single row with more runs has a page of its
+own.
+"""
 MOST_CHOICES = 200
-"""Greatest number of values of a facet that a page offers."""
+"""The greatest number of values of a facet that a page offers."""
 MOST_NAMED = 10
-"""Greatest number of copies of a file that a page names."""
+"""The greatest number of copies of a file that a page names."""
 MOST_UNREADABLE = 200
 
-# If a file could not be read for a reason that may disappear, the library reads the file again later.
+# If a file could not be read for a temporary reason, the library reads the file again later.
 LISTED_WITHIN_S = 1.0
-"""Time for which the library waits for the lock of another program. A run locks its file for less than 0.1 s."""
+"""The time, in s, for which the library waits for the lock of another program. A run locks its file for less than 0.1
+s.
+"""
 AGAIN_AFTER_S = 60.0
-"""Pause before a file is read again if it was locked or not readable, or if a run writes it."""
+"""The pause, in s, before a file is read again if it was locked or not readable, or if a run is writing to it."""
 AGAIN_AFTER_LATE_S = 600.0
-"""Pause after a job that exceeded its time limit. The pause doubles after each further such job."""
+"""The pause, in s, after a job that exceeded its time limit. The pause doubles after each further job that exceeds the
+limit.
+"""
 
 
 class Excess(NamedTuple):
-    """A request that exceeds a bound: the HTTP status, and what the sender can do."""
+    """An answer to a request that exceeds a limit. It consists of the HTTP status, and a text about what the sender can
+    do.
+    """
 
     status: int
     words: str
 
 
 def find_excess(scope: Scope) -> Excess | None:
-    """Return the bound that a request exceeds; None: the request is within all bounds.
+    """Return the limit that a request exceeds, or None if the request is within all limits.
 
-    The time of this check grows only with the length of the request.
+    The time for this check increases only with the length of the request.
     """
     path: bytes = scope.get("raw_path") or scope["path"].encode(errors="replace")
     if len(path) > MOST_PATH_BYTES:

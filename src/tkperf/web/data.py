@@ -1,4 +1,4 @@
-"""Data for programs: runs as JSON, and the progress of running runs as OpenMetrics."""
+"""Data for programs: runs as JSON, and the progress of runs as OpenMetrics."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from tkperf.web.server_state import ServerState
 from tkperf.web.workers import BusyError, JobError
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-# The next look at a run file follows after this multiple of the time that the last look took, because a look at the
-# file of a long run takes long.
+# The time between two looks at a run file is this multiple of the duration of the last look, because it takes a long
+# time to look at the file of a long run.
 REST = 20
 _POINTS = make_msgpack_decoder(list[SeriesPoint])
 
 
 class _Points(NamedTuple):
-    """The latest points of a run. ``stamp``: the state of the file at that time; None: the file could not be read.
-    ``next_s``: the time from which the file may be read again.
+    """The latest points of a run. ``stamp`` is the state of the file at that time, or None if the file could not be
+    read. ``next_s`` is the time from which the file may be read again.
     """
 
     stamp: FileStamp | None
@@ -42,11 +42,11 @@ class _Points(NamedTuple):
 
 
 class DataPages:
-    """Pages ``/api/runs`` and ``/metrics``."""
+    """The pages ``/api/runs`` and ``/metrics``."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
-        # The points of each running run, whose file changes with each step.
+        # The points of each run in progress. The file of such a run changes with each step.
         self._points: dict[str, _Points] = {}
         self._reading = asyncio.Lock()
         self._waiting = 0
@@ -55,20 +55,20 @@ class DataPages:
         return [Route("/api/runs", self.list_runs), Route("/metrics", self.show_metrics)]
 
     async def list_runs(self, request: Request) -> Response:
-        """Answer with all runs that the library has read, the newest first."""
+        """Answer with all runs that the library has read. The newest run is first."""
         await self._state.library.wait_for_look()
         listing = self._state.library.listing
         content = await self._state.lists.get(listing, "/api/runs", lambda: encode_json(_describe(listing)))
         return answer_in_pieces(content, "application/json")
 
     async def show_metrics(self, _: Request) -> Response:
-        """Answer with the progress and the latest figures of running runs, for Prometheus."""
+        """Answer with the progress and the latest figures of runs in progress, for Prometheus."""
         await self._state.library.wait_for_look()
         if self._waiting >= MOST_FOR_LISTS:
             raise BusyError(f"{self._waiting} other requests wait for metrics. Ask again later")
         self._waiting += 1
         try:
-            # One file is read at a time for all waiting requests, because pages need workers, too.
+            # For all waiting requests together, only one file is read at a time, because pages need workers too.
             async with self._reading:
                 listing = self._state.library.listing
                 running = [run for run in listing.runs.values() if run.row.is_running]
@@ -85,7 +85,7 @@ class DataPages:
         try:
             known = await asyncio.to_thread(look_again, run.known)
         except RunFileError:
-            return []  # the page of the library shows the reason
+            return []  # the page of the library already shows the reason
         latest, now_s = self._points.get(run.run_id), time.monotonic()
         if latest is not None and (latest.stamp == known.stamp or now_s < latest.next_s):
             return latest.points
@@ -93,7 +93,7 @@ class DataPages:
         points: list[SeriesPoint] = []
         with suppress(JobError):
             content = await self._state.workers.run("points", file=known)
-            # Two runs may have the same name and device, but never the same id.
+            # Two runs can have the same name and device, but never the same ID.
             points = [replace(point, labels={**point.labels, "id": run.run_id}) for point in _POINTS.decode(content)]
             stamp = known.stamp
         took_s = time.monotonic() - now_s
@@ -102,7 +102,7 @@ class DataPages:
 
 
 def _describe(listing: Listing) -> Mapping[str, object]:
-    """Return the list of runs for programs, the newest first."""
+    """Return the list of runs for programs. The newest run is first."""
     runs = sorted(listing.runs.values(), key=lambda run: run.row.started_utc, reverse=True)
     return {
         "runs": [describe_run(run) for run in runs],
@@ -115,7 +115,7 @@ def _describe(listing: Listing) -> Mapping[str, object]:
 
 
 def describe_run(run: ListedRun) -> Mapping[str, object]:
-    """Return a run for programs; null: not known."""
+    """Return a run for programs. The value null means that a value is not known."""
     row = run.row
     return {
         "id": run.run_id,

@@ -1,4 +1,6 @@
-"""Files below the served folders. The server follows no link to them, and never uses a path from outside."""
+"""Files below the served folders. The server does not follow links to files, and never uses a path that a request
+contains.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ class KnownFile:
 
     Attributes:
         folder: the served folder that contains the file, without links in its path.
-        place: the path of the file below that folder.
-        stamp: the state of the file at the latest look of the library.
+        place: the path of the file, relative to that folder.
+        stamp: the state of the file when the library looked at it for the last time.
     """
 
     folder: Path
@@ -31,11 +33,11 @@ class KnownFile:
 
 
 def look_again(known: KnownFile) -> KnownFile:
-    """Return a known file with its present stamp. The function walks to the file and follows no link below the served
-    folder.
+    """Return a known file with its current stamp. The function opens the folders on the path one by one, and follows no
+    link below the served folder.
 
     Raises:
-        RunFileError: the file was removed, or a link or another file has taken its place.
+        RunFileError: the file was removed, or a link or another file has replaced it.
     """
     flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
     opened: list[int] = []
@@ -50,14 +52,15 @@ def look_again(known: KnownFile) -> KnownFile:
         for descriptor in opened:
             os.close(descriptor)
     stamp = state_of(status)
-    # The inode number is free after the file was removed, so a link or pipe in its place may have the same number.
+    # The inode number becomes free when the file is removed, so a link or pipe with the same name can have the same
+    # number.
     if stamp[:2] != known.stamp[:2] or not stat.S_ISREG(status.st_mode):
         raise _changed(known)
     return replace(known, stamp=stamp)
 
 
 def reach(known: KnownFile) -> Path:
-    """Return the path of a known file after the same walk.
+    """Return the path of a known file after the same check.
 
     Raises:
         RunFileError: the same errors as in ``look_again``.

@@ -1,8 +1,8 @@
-"""The index of the library: rows of runs and batches in the user's cache, so that a later start need not read run
-files.
+"""The index of the library. The index stores rows of runs and batches in the user's cache, so that the server does not
+need to read the run files at its next start.
 
-A row belongs to one state of a file. Jobs of workers make the rows. A damaged index, or one from another version of
-tkperf, is rebuilt. If the index cannot be stored, it is kept only until the server ends.
+A row belongs to one state of a file. Jobs of workers build the rows. If the index is damaged, or if another version of
+tkperf wrote it, the index is built again. If the index cannot be stored, it is kept only until the server ends.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from tkperf.runfile.writers import FileStamp
 from tkperf.system.output_files import find_cache_folder
 
 FORMAT = 5
-"""Version of the format of rows. Increase the number when the records change, or the way in which they are made. Rows
-of another format are made again.
+"""The version of the format of rows. Increase the number when the records change, or when the computation of the rows
+changes. Rows in another format are built again.
 """
 
 _MONTH = re.compile(r"\d{4}-\d{2}")
 
 
 class HeadlineFigure(msgspec.Struct, frozen=True, array_like=True):
-    """A headline figure. ``alarm``: whether the section of the figure did not reach steady state or did not
+    """A headline figure. ``alarm`` means that the section of the figure did not reach steady state or did not
     complete.
     """
 
@@ -41,8 +41,8 @@ class HeadlineFigure(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Spark(msgspec.Struct, frozen=True, array_like=True):
-    """The course of write saturation: the IOPS in equal parts of the duration of the test. None: the part was not
-    measured.
+    """The change of the rate in write saturation over time: the IOPS in equal parts of the duration of the test. None
+    means that a part was not measured.
     """
 
     values: tuple[float | None, ...]
@@ -53,9 +53,10 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A run in the list of the library. An empty text means that the value is not known.
 
     Attributes:
-        run_id: the id of the run. Each file that claims to belong to this run has the id.
+        run_id: the ID of the run. Each file that belongs to this run, according to its own content, has this ID.
         tests: titles of the tests that have begun.
-        state: the word of ``tkperf status`` for the state. ``place``: the place of a run that has not ended normally.
+        state: the word for the state in ``tkperf status``. ``place`` is the position of a run that has not ended
+            normally.
         level: the severity of the verdict, a ``NoteLevel``.
         entries: number of entries of the log.
         digest: a digest of the whole content. Files with the same digest are copies of each other.
@@ -101,7 +102,7 @@ class BatchRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     Attributes:
         verdict, text: the progress of the drives in words.
-        runs: names of the run files next to the ledger, in the order of the drives.
+        runs: names of the run files in the folder of the ledger, in the order of the drives.
         digest: a digest of the whole file.
     """
 
@@ -131,17 +132,17 @@ def encode_row(row: Row) -> bytes:
 
 
 def decode_row(content: bytes) -> Row:
-    """Return a row that a worker made or the index stored.
+    """Return a row that a worker built or that the index stored.
 
     Raises:
-        msgspec.DecodeError: the row is damaged, or has another format.
+        msgspec.DecodeError: the row is damaged or has another format.
     """
     row: Row = _DECODER.decode(content)
     return row
 
 
 def find_index_path(folders: Sequence[Path]) -> Path | None:
-    """Return the path of the index of these folders; None if there is no cache."""
+    """Return the path of the index for these folders, or None if there is no cache."""
     cache = find_cache_folder()
     if cache is None:
         return None
@@ -150,10 +151,10 @@ def find_index_path(folders: Sequence[Path]) -> Path | None:
 
 
 class Index:
-    """Store of rows by the files from which the rows were made.
+    """A store of rows. The key of a row is the file from which the row was built.
 
     Args:
-        path: the path of the index; None: nothing is stored.
+        path: the path of the index. None means that nothing is stored.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -168,18 +169,18 @@ class Index:
         self._db.close()
 
     def find(self, stamp: FileStamp) -> Row | None:
-        """Return the row of a file in this state; None: there is no such row."""
+        """Return the row of a file in this state, or None if there is no such row."""
         found = self.rows.get(stamp[:2])
         return found[1] if found is not None and found[0] == stamp else None
 
     def find_earlier(self, stamp: FileStamp) -> Row | None:
-        """Return the newest row of a file, possibly of an earlier state."""
+        """Return the newest row of a file. The row may belong to an earlier state of the file."""
         found = self.rows.get(stamp[:2])
         return None if found is None else found[1]
 
     def put(self, stamp: FileStamp, row: Row, *, kept: bool = True) -> None:
-        """Add a row. ``kept``: also store the row for the next start, unless another server is writing at this
-        moment.
+        """Add a row. ``kept`` means that the row is also stored for the next start, unless another server is writing to
+        the index at the same time.
         """
         self.rows[stamp[:2]] = stamp, row
         if kept:
@@ -187,7 +188,7 @@ class Index:
             self._write("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", [values])
 
     def keep_only(self, keys: Iterable[FileKey]) -> None:
-        """Remove the rows of all files except the given ones, because the other files no longer exist."""
+        """Remove the rows of all files that are not listed, because these files no longer exist."""
         gone = self.rows.keys() - set(keys)
         for key in gone:
             del self.rows[key]
@@ -204,13 +205,13 @@ class Index:
         db = sqlite3.connect(
             ":memory:" if self._path is None else self._path,
             isolation_level=None,
-            timeout=0.1,  # the event loop waits for this call
-            check_same_thread=False,  # several threads use it, but only one at a time
+            timeout=0.1,  # the event loop has to wait for this call
+            check_same_thread=False,  # several threads use the connection, but only one thread at a time
         )
         try:
             db.execute("PRAGMA synchronous = OFF")  # a damaged index is created again
             db.execute("PRAGMA journal_mode = MEMORY")
-            # The keys are texts, because an inode may not fit in SQLite's integers.
+            # The keys are texts, because the number of an inode may be too large for an integer in SQLite.
             db.execute(
                 "CREATE TABLE IF NOT EXISTS file (device TEXT, inode TEXT, size TEXT, changed_ns TEXT, row BLOB, "
                 "PRIMARY KEY (device, inode)) WITHOUT ROWID"

@@ -1,5 +1,5 @@
-"""Jobs of workers, by their names. A job is a function that reads run files. The rows of the library are also made only
-by jobs.
+"""The jobs of workers, with the names of the jobs as the keys. A job is a function that reads run files. The rows of
+the library are also built only by jobs.
 """
 
 from __future__ import annotations
@@ -70,17 +70,17 @@ from tkperf.web.pages import render_text
 from tkperf.web.workers import Jobs
 
 LOOK_EVERY_S = 0.25
-# Interval in s at which a page is updated even without a new event, because clocks and remaining times change. Each
-# message also shows that the server still exists.
+# The interval, in s, at which a page is updated even if there is no new event, because clocks and remaining times
+# change. Each message also shows that the server still exists.
 SHOW_EVERY_S = 5.0
 
 
 def follow_run(file: KnownFile) -> Iterator[bytes]:
-    """Yield the state of a running run, as a part of a page, whenever its file changes, until no process holds the file
-    any more.
+    """Yield the state of a run in progress, as a part of a page, each time its file changes. Stop when no process holds
+    the file any more.
     """
     followed = FollowedFile(reach(file))
-    reach(file)  # raises an error if another file was at this path in the meantime
+    reach(file)  # raises an error if the path has led to another file in the meantime
     state = RunState()
     events = followed.first_events()
     while True:
@@ -98,10 +98,10 @@ def follow_run(file: KnownFile) -> Iterator[bytes]:
 
 
 def follow_batch(*, ledger: KnownFile, addresses: Mapping[str, str]) -> Iterator[bytes]:
-    """Yield the state of a running batch, as a part of a page, whenever one of its files changes.
+    """Yield the state of a batch in progress, as a part of a page, each time one of its files changes.
 
     Args:
-        addresses: the pages of the runs of the batch, by their names.
+        addresses: the pages of the runs of the batch, with the names of the runs as the keys.
     """
     watched = WatchedBatch(reach_batch(ledger))
     watched.look_at_all()
@@ -116,7 +116,7 @@ def follow_batch(*, ledger: KnownFile, addresses: Mapping[str, str]) -> Iterator
 
 
 def _wait_for(has_news: Callable[[], bool]) -> None:
-    """Wait until ``has_news`` returns True, but no longer than a page may remain unchanged."""
+    """Wait until ``has_news`` returns True. The wait ends at the latest when the page must be updated."""
     until_s = time.monotonic() + SHOW_EVERY_S
     while True:
         time.sleep(LOOK_EVERY_S)
@@ -125,7 +125,7 @@ def _wait_for(has_news: Callable[[], bool]) -> None:
 
 
 def render_progress(view: ProgressView) -> str:
-    """Return the part of a page about a running run: its place, its figures, and its charts so far."""
+    """Return the part of a page that shows a run in progress: its position, its figures, and its charts so far."""
     return render_text(
         "live.html.j2",
         view=view,
@@ -141,7 +141,7 @@ def render_progress(view: ProgressView) -> str:
 def make_comparison(
     *, order: Sequence[str], arrangement: str, kind: str, frame: Mapping[str, str] | None, **files: KnownFile
 ) -> bytes:
-    """Return a comparison of runs in this order, as a page or in another format."""
+    """Return a comparison of runs in this order. The result is a page or another format."""
     results = [_read(files[run_id]) for run_id in order]
     comparison = compare_files(results, Arrangement(arrangement) if arrangement else None)
     match kind:
@@ -155,11 +155,11 @@ def make_comparison(
 def make_batch(
     *, ledger: KnownFile, addresses: Mapping[str, str], kind: str, frame: Mapping[str, str] | None, **files: KnownFile
 ) -> bytes:
-    """Return a batch as a page or in another format.
+    """Return a batch. The result is a page or another format.
 
     Args:
-        files: the run files by their names.
-        addresses: the pages of runs, by the same names.
+        files: the run files, with their names as the keys.
+        addresses: the pages of the runs, with the same keys.
     """
     batch_result = _read_batch(ledger, files)
     match kind:
@@ -178,14 +178,14 @@ def make_batch(
 
 
 def _read_batch(ledger: KnownFile, files: Mapping[str, KnownFile]) -> BatchResult:
-    """Read a batch with the runs that the library knows. No other file that the ledger names is read."""
+    """Read a batch with those of its runs that the library contains. No other file that the ledger names is read."""
     state = read_batch(reach_batch(ledger))
     folder = ledger.folder / Path(ledger.place).parent
 
     def find(run_file: str) -> str:
         known = files.get(Path(run_file).name)
-        # A run file that is not in the library, or not yet, counts as a file without results. A folder in place of the
-        # file has this effect.
+        # A run file that the library does not contain, or does not contain yet, counts as a file without results. The
+        # path of a folder is used instead of the file, because it has this effect.
         return str(folder / ".") if known is None else str(reach(known))
 
     def load_baseline(path: Path) -> RunResult:
@@ -199,7 +199,7 @@ def _read_batch(ledger: KnownFile, files: Mapping[str, KnownFile]) -> BatchResul
 
 def _read(known: KnownFile) -> RunResult:
     result = read_results(reach(known))
-    reach(known)  # raises an error if another file was at this path in the meantime
+    reach(known)  # raises an error if the path has led to another file in the meantime
     return result
 
 
@@ -221,8 +221,8 @@ def pack_tables(tables: Iterable[DataTable], name: str) -> bytes:
 
 
 def make_page(file: KnownFile, run_id: str, script_address: str, differs: str) -> bytes:
-    """Return the report in the frame of the library. ``differs`` is a sentence about other files of this run that
-    differ; empty: no file differs.
+    """Return the report with the frame of the library. ``differs`` is a sentence about other files of this run that
+    differ. It is empty if no file differs.
     """
     content = {"run_id": run_id, "name": file.name, "differs": differs}
     frame = PageFrame(
@@ -257,14 +257,14 @@ def make_csv(file: KnownFile) -> bytes:
 
 
 def make_copy(file: KnownFile) -> bytes:
-    """Return the run file itself at one moment, even while its run writes to it."""
+    """Return the run file itself, in its state at one time, even while its run is writing to it."""
     with open_known(file) as opened:
         return opened.content()
 
 
 def make_points(file: KnownFile) -> bytes:
-    """Return data points of a running run: its present progress, its latest second, and the latest telemetry reading of
-    each drive.
+    """Return data points of a run in progress: its current progress, its latest second, and the latest telemetry
+    reading of each drive.
     """
     with open_known(file) as opened:
         delta, disturbed_steps = opened.delta(), opened.outline().disturbed_steps
@@ -281,7 +281,7 @@ def _build_points(delta: Delta, disturbed_steps: int | None, at_s: float) -> Ite
     )
     labels = label_run(record.info)
     yield build_progress(overview, labels, at_s)
-    if run_now_s is None:  # a simulated run, whose clock is simulated, too
+    if run_now_s is None:  # the clock of a simulated run is simulated too
         return
     began_s = at_s - run_now_s
     for test in record.tests:
@@ -302,18 +302,18 @@ def make_script() -> bytes:
 
 
 def make_row(file: KnownFile) -> bytes:
-    """Return the data that the library stores about a run file or a batch."""
+    """Return the data about a run file or a batch that the library stores."""
     if file.place.endswith(BATCH_SUFFIX):
         return encode_row(read_batch_row(file))
-    # Other files wait until this file is read, so the library does not wait long for a locked file, and reads it again
-    # later.
+    # Other files wait until this file is read. The library therefore waits only a short time for a locked file, and
+    # reads it again later.
     with open_known(file, locked_s=LISTED_WITHIN_S) as opened:
         return encode_row(read_run_row(opened))
 
 
 @contextmanager
 def open_known(known: KnownFile, *, locked_s: float | None = None) -> Iterator[RunFile]:
-    """Open the file that the library found. If another file now has its name, raise an error.
+    """Open the file that the library found. If another file now has this name, raise an error.
 
     Args:
         locked_s: see ``RunFile``.
@@ -322,7 +322,7 @@ def open_known(known: KnownFile, *, locked_s: float | None = None) -> Iterator[R
         RunFileError: the same errors as in ``RunFile``, or the path now leads to another file.
     """
     with RunFile(reach(known), briefly=True, locked_s=locked_s) as opened:
-        reach(known)  # raises an error if another file was at this path in the meantime
+        reach(known)  # raises an error if the path has led to another file in the meantime
         yield opened
 
 
@@ -355,7 +355,8 @@ JOBS: Jobs = {
 }
 
 
-# Greatest length and greatest number of texts in a row. A file from outside may contain texts of any length and number.
+# The greatest length and the greatest number of texts in a row. A file from another source can contain texts of any
+# length and in any number.
 _MOST_CHARACTERS, _MOST_TEXTS = 160, 16
 _SPARK_POINTS = 60
 
@@ -372,8 +373,8 @@ def read_run_row(opened: RunFile) -> RunRow:
 
 
 def build_run_row(record: RunRecord, log: Sequence[LogEntry], result: RunResult, *, digest: bytes) -> RunRow:
-    """Return the row of a run. ``result`` contains findings from its seconds, so the figures are those of the
-    report.
+    """Return the row of a run. ``result`` contains findings from the one-second samples of the run, so the figures are
+    the same as in the report.
     """
     info = record.info
     verdict = describe_verdict(result)
@@ -397,7 +398,7 @@ def build_run_row(record: RunRecord, log: Sequence[LogEntry], result: RunResult,
         level=verdict.level,
         reasons=_texts(verdict.reasons),
         simulated=info.is_simulated,
-        # Findings are omitted, because a list has no room for them. Figures that were not measured are also omitted.
+        # Findings are omitted, because a list has no space for them. Figures that were not measured are also omitted.
         figures=tuple(
             HeadlineFigure(_text(one.label), _text(one.text), one.alarm)
             for one in headlines(result)
@@ -414,7 +415,7 @@ def build_run_row(record: RunRecord, log: Sequence[LogEntry], result: RunResult,
 
 
 def reach_batch(ledger: KnownFile) -> Path:
-    """Return the path of a batch to read. Reading the batch opens its run files.
+    """Return the path of a batch that is to be read. Reading the batch also opens its run files.
 
     Raises:
         RunFileError: the ledger cannot be read, or one of its run files is a link.
@@ -431,7 +432,7 @@ def reach_batch(ledger: KnownFile) -> Path:
 
 
 def read_batch_row(ledger: KnownFile) -> BatchRow:
-    """Return the row of a batch, from its ledger and the state of its run files.
+    """Return the row of a batch. The row is built from the ledger of the batch and the state of its run files.
 
     Raises:
         RunFileError: the same errors as in ``reach_batch``.

@@ -1,8 +1,8 @@
-"""The library: run files and batches below the served folders. The id of a run or batch cannot be converted to the path
-of its file.
+"""The library: run files and batches below the served folders. The path of a file cannot be computed from the ID of a
+run or batch.
 
-The library searches the folders repeatedly, and lets a worker read each new or changed file, the newest first. The
-content known so far can be shown at any time.
+The library searches the folders repeatedly. A worker reads each new or changed file, and the newest file is read first.
+The content that is known so far can be shown at any time.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from tkperf.web.files import KnownFile
 from tkperf.web.index import BatchRow, FileKey, Index, Row, RunRow, decode_row
 from tkperf.web.workers import BusyError, FileError, JobError, LateError, LockedError, Workers
 
-# Shortest interval in s between two searches of the folders. Each search requires a stat call for each file.
+# The shortest interval, in s, between two searches of the folders. Each search makes a stat call for each file.
 LOOK_EVERY_S = 5.0
 _MOST_REASON_CHARACTERS = 500
 
 ReadRow = Callable[[KnownFile], Awaitable[Row]]
-"""Function that makes the row of a file in a worker."""
+"""A function that builds the row of a file in a worker."""
 
 
 def read_rows_with(workers: Workers) -> ReadRow:
@@ -65,12 +65,12 @@ class ListedRun:
     """A run of the library.
 
     Attributes:
-        run_id: the id of the run in addresses.
+        run_id: the ID of the run in addresses.
         known: one of the files with this content.
         copies: the other files with this content.
-        differs: number of different contents that other files of the same run have.
+        differs: number of different contents among the other files of the same run.
         batch_ids: the batches to which the run belongs.
-        searched: the text, in small letters, in which a search looks for words.
+        searched: the text, in lower case, in which a search looks for words.
     """
 
     run_id: str
@@ -87,10 +87,9 @@ class ListedBatch:
     """A batch of the library.
 
     Attributes:
-        batch_id: the id of the batch in addresses.
+        batch_id: the ID of the batch in addresses.
         copies, differs, searched: the same as in ``ListedRun``.
-        runs: the runs of the batch that the library contains, by the names of their files in the
-            same folder.
+        runs: the runs of the batch that the library contains. The keys are the names of their files in the same folder.
     """
 
     batch_id: str
@@ -104,17 +103,17 @@ class ListedBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Everything that the library can show.
+    """The complete content that the library can show.
 
     Attributes:
-        runs, batches: the runs and batches by their ids.
-        run_aliases, batch_aliases: ids of single files, with the id to which each leads.
-        ambiguous_runs, ambiguous_batches: ids that several different files have, with the number of these files.
+        runs, batches: the runs and batches, with their IDs as the keys.
+        run_aliases, batch_aliases: IDs of single files. The value is the ID to which each of them leads.
+        ambiguous_runs, ambiguous_batches: IDs that belong to several different files, with the number of these files.
         unreadable: files that cannot be read, with the reasons.
         waiting: number of files that were not read yet.
         cut_short: whether the folders contain more files than a library lists.
         missing: folders that cannot be searched, with the reasons.
-        is_begun: whether the folders were searched once.
+        is_begun: whether the folders were searched at least one time.
     """
 
     runs: dict[str, ListedRun] = field(default_factory=dict)
@@ -130,19 +129,23 @@ class Listing:
     is_begun: bool = False
 
     def find_run(self, run_id: str) -> ListedRun | None:
-        """Return the run with an id; None: there is no such run, or several different files have the id."""
+        """Return the run with an ID. None means that there is no such run, or that several different files have the
+        ID.
+        """
         return self.runs.get(self.run_aliases.get(run_id, run_id))
 
     def find_batch(self, batch_id: str) -> ListedBatch | None:
-        """Return the batch with an id; None: there is no such batch, or several different files have the id."""
+        """Return the batch with an ID. None means that there is no such batch, or that several different files have the
+        ID.
+        """
         return self.batches.get(self.batch_aliases.get(batch_id, batch_id))
 
 
 class Library:
-    """Run files and batches below folders. ``listing`` is the content that is known so far.
+    """The run files and batches below several folders. ``listing`` is the content that is known so far.
 
     Args:
-        folders: the served folders. These may be links, but no link below them is followed.
+        folders: the served folders. A folder can be a link, but no link below a folder is followed.
     """
 
     def __init__(self, folders: Sequence[Path], index: Index, read_row: ReadRow) -> None:
@@ -152,7 +155,7 @@ class Library:
         self._found = FoundFiles()
         self._due: list[KnownFile] = []
         self._read_s: dict[FileKey, float] = {}
-        # Pauses before unreadable files are read again, if the reason may disappear.
+        # The pauses before unreadable files are read again. Only files with a temporary reason have a pause.
         self._again_after_s: dict[FileKey, float] = {}
         self._looked = asyncio.Event()
         self._ending = threading.Event()
@@ -165,26 +168,29 @@ class Library:
         return self._listing
 
     async def wait_for_look(self, limit_s: float | None = None) -> None:
-        """Wait until the folders were searched once, or until a time limit in s. The first search reads no run file."""
+        """Wait until the first search of the folders has ended, or until a time limit in s. The first search reads no
+        run file.
+        """
         with suppress(TimeoutError):
             await asyncio.wait_for(self._looked.wait(), limit_s)
 
     async def keep_up(self) -> None:
-        """Search the folders, and let workers read new and changed files, until the task is cancelled."""
+        """Search the folders repeatedly until the task is cancelled. Workers read new and changed files."""
         try:
             while True:
                 began_s = time.monotonic()
                 await self.look()
-                # If a search takes long, for example on a slow file system, the pause is ten times as long.
+                # If a search takes a long time, for example on a slow file system, the pause after it is ten times as
+                # long as the search.
                 next_s = time.monotonic() + max(LOOK_EVERY_S, 10 * (time.monotonic() - began_s))
                 while time.monotonic() < next_s and await self.read_next():
                     pass
                 await asyncio.sleep(max(0.0, next_s - time.monotonic()))
         finally:
-            self._ending.set()  # the server waits for a running search
+            self._ending.set()  # when the server ends, it waits for a search in progress
 
     async def look(self) -> None:
-        """Search the folders once."""
+        """Search the folders one time."""
         found, changed, due = await asyncio.to_thread(self._look)
         if changed or not self._looked.is_set():
             self._found = found
@@ -197,8 +203,8 @@ class Library:
         self._looked.set()
 
     def _look(self) -> tuple[FoundFiles, bool, list[KnownFile]]:
-        """Return the files, whether they have changed since the last search, and the files to read,
-        with the newest file last.
+        """Return the files, whether they have changed since the last search, and the files that must be read. The
+        newest of these files is last.
         """
         found = find_files(self._folders, self._ending.is_set)
         # A file with several names is read only once.
@@ -207,7 +213,7 @@ class Library:
         return found, found != self._found, newest_last
 
     async def read_next(self) -> bool:
-        """Let a worker read the newest file that is due. Return whether there was one."""
+        """Read the newest file that is due in a worker. Return whether such a file existed."""
         if not self._due:
             if self._is_old:
                 await self._list()
@@ -219,12 +225,12 @@ class Library:
             row = await self._read_row(known)
         except UnicodeEncodeError:
             row = "its name, or that of its folder, is not UTF-8: rename it"
-        # A damaged file may crash its worker. The library must nevertheless continue to read other files.
+        # A damaged file may crash its worker. Even then, the library must continue to read other files.
         except (JobError, OSError, ValueError, msgspec.MsgspecError) as error:
             row = shorten(on_one_line(str(error)), _MOST_REASON_CHARACTERS)
-            # Four causes do not change the state of the file: too many pages were being made,
-            # another program had locked the file, this user could not open the file yet, or the
-            # host was too busy to read the file in time.
+            # Four temporary causes do not change the state of the file: too many pages were being built, another
+            # program had locked the file, this user could not open the file yet, or the host was too busy to read the
+            # file in time.
             if isinstance(error, LateError):
                 again_after_s = max(AGAIN_AFTER_LATE_S, 2 * self._again_after_s.get(key, 0.0))
             elif isinstance(error, (BusyError, LockedError)) or not os.access(known.folder / known.place, os.R_OK):
@@ -236,7 +242,7 @@ class Library:
             self._again_after_s.pop(key, None)
         self._index.put(known.stamp, row, kept=kept)
         self._is_old = True
-        # While many files are read, lists take at most a twentieth of the time.
+        # While many files are being read, building the lists takes no more than a twentieth of the time.
         if time.monotonic() >= self._list_again_s:
             await self._list()
         return True
@@ -256,12 +262,12 @@ class Library:
         changed = self._index.find(known.stamp) is None
         pause_s = self._again_after_s.get(known.stamp[:2])
         if running and not changed:
-            # A process that was killed does not change its file, so the state of the lock is checked as well.
+            # If a process was killed, its file does not change. The state of the lock is therefore checked as well.
             with suppress(OSError):
                 changed = not is_being_written(known.folder / known.place)
         if pause_s is None:
-            # The row of a running run is made again only after a pause. Its file changes with each step, but the
-            # library shows only its state.
+            # The row of a run in progress is built again only after a pause. The file changes with each step, but the
+            # library shows only the state of the run.
             pause_s = AGAIN_AFTER_S if running else 0.0
         else:
             changed = True
@@ -270,10 +276,11 @@ class Library:
 
 
 def find_files(folders: Sequence[Path], ending: Callable[[], bool] = lambda: False) -> FoundFiles:
-    """Return the run files and batches below folders. No link is followed. A file in two of the folders counts once.
+    """Return the run files and batches below folders. No link is followed. A file that is in two of the folders counts
+    once.
 
     Args:
-        ending: a function that returns True when nobody waits for the remaining files any longer.
+        ending: a function that returns True when the remaining files are no longer needed.
     """
     files: dict[str, KnownFile] = {}
     missing: list[tuple[Path, str]] = []
@@ -297,7 +304,7 @@ def find_files(folders: Sequence[Path], ending: Callable[[], bool] = lambda: Fal
 
 
 def build_listing(found: FoundFiles, index: Index) -> Listing:
-    """Build the listing of the library from the rows of the files."""
+    """Return the listing of the library, built from the rows of the files."""
     runs: dict[str, dict[bytes, list[tuple[KnownFile, RunRow]]]] = {}
     batches: dict[str, dict[bytes, list[tuple[KnownFile, BatchRow]]]] = {}
     unreadable: list[tuple[KnownFile, str]] = []
@@ -315,7 +322,7 @@ def build_listing(found: FoundFiles, index: Index) -> Listing:
             case str() as reason:
                 unreadable.append((known, reason))
     listed_batches, batch_aliases = _list_batches(batches)
-    # Batches to which a run belongs, by the path of the run file.
+    # The batches to which a run belongs. The path of the run file is the key.
     of_batches: dict[Path, list[ListedBatch]] = {}
     for batch in listed_batches.values():
         for name in dict.fromkeys(batch.row.runs):
@@ -339,7 +346,7 @@ def build_listing(found: FoundFiles, index: Index) -> Listing:
 def _list_batches(
     batches: Mapping[str, Mapping[bytes, Sequence[tuple[KnownFile, BatchRow]]]],
 ) -> tuple[dict[str, ListedBatch], dict[str, str]]:
-    """Return the batches by their ids, and the ids of copies with the ids to which they lead."""
+    """Return the batches with their IDs as the keys. Also return the IDs of copies, with the IDs to which they lead."""
     listed: dict[str, ListedBatch] = {}
     aliases: dict[str, str] = {}
     for shared_id, contents in batches.items():
@@ -364,7 +371,7 @@ def _list_runs(
     runs: Mapping[str, Mapping[bytes, Sequence[tuple[KnownFile, RunRow]]]],
     of_batches: Mapping[Path, Sequence[ListedBatch]],
 ) -> tuple[dict[str, ListedRun], dict[str, str]]:
-    """Return the runs by their ids, and the ids of copies with the ids to which they lead.
+    """Return the runs with their IDs as the keys. Also return the IDs of copies, with the IDs to which they lead.
 
     The function also adds the runs to the batches to which they belong.
     """
@@ -372,7 +379,7 @@ def _list_runs(
     aliases: dict[str, str] = {}
     for shared_id, contents in runs.items():
         for files in contents.values():
-            # The copy that is being written represents the other copies. If no copy is being written, a copy that
+            # If a process is writing to one of the copies, this copy represents all copies. Otherwise, a copy that
             # belongs to a batch represents them.
             ordered = sorted(
                 files, key=lambda one: (not one[1].is_running, _path_of(one[0]) not in of_batches, one[0].place)
@@ -414,17 +421,17 @@ def _path_of(known: KnownFile) -> Path:
 
 
 def _id_of(shared_id: str, known: KnownFile) -> str:
-    """Return a separate id for one of several files that have the same id.
+    """Return a separate ID for one of several files that have the same ID.
 
-    The id stays the same if contents change.
+    The separate ID remains the same if the content of a file changes.
     """
     place = f"{known.folder}\0{known.place}".encode(errors="surrogateescape")
     return f"{shared_id}-{hashlib.sha256(place).hexdigest()[:16]}"
 
 
 def describe_difference(run: ListedRun) -> str:
-    """Return a sentence about other files of the same run that differ from this file; empty: no
-    other file differs.
+    """Return a sentence about other files of the same run that differ from this file. The sentence is empty if no other
+    file differs.
     """
     if not run.differs:
         return ""

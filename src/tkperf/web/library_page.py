@@ -1,4 +1,4 @@
-"""Page of the library. The page lists all runs, and finds runs by words and facets. Each run is a link to its
+"""The page of the library. It lists all runs. The user can find runs by words and facets. Each run is a link to its
 report.
 """
 
@@ -18,10 +18,10 @@ from tkperf.web.library_search import CHOICES, SORTS, FoundRuns, Query, name_cap
 from tkperf.web.pages import answer_in_pieces, draw_course, render_page
 from tkperf.web.server_state import ServerState
 
-# Time in s that the page waits for the first search. If folders are slow, the page then shows that the server is still
-# searching them.
+# The time, in s, that the page waits for the first search. If folders are slow, the page is shown after this time and
+# states that the server is still searching them.
 _LOOK_LIMIT_S = 2.0
-# Size of the drawing of a course in pixels.
+# The size of the drawing of a rate over time, in pixels.
 _SPARK = 120, 28
 _COLUMNS = (
     ("name", "Run"),
@@ -93,7 +93,7 @@ def render_library(listing: Listing, query: Query) -> Response:
 
 
 def _count(selection: FoundRuns, query: Query) -> str:
-    """Return the number of runs, such as ``12 measured runs and 3 simulated, of 40 in all``."""
+    """Return the number of runs in words: ``12 measured runs and 3 simulated, of 40 in all``."""
     found = format_count(selection.measured, "measured run")
     if selection.simulated:
         found += f" and {selection.simulated:,} simulated"
@@ -103,12 +103,13 @@ def _count(selection: FoundRuns, query: Query) -> str:
 
 
 def _build_columns(query: Query, selection: FoundRuns) -> list[tuple[str, str, str]]:
-    """Return for each column its title, the address of the list sorted by this column, and the present order of the
-    list; empty: the list is not sorted by this column.
+    """Return three texts for each column: its title, the address of the list sorted by this column, and the current
+    order of the list. The order is empty if the list is not sorted by this column.
     """
     columns = []
     ranking = selection.ranking
-    # In a ranking, the figure and its bar replace the columns of the headline figures and of write saturation.
+    # In a ranking, the columns for the headline figures and for write saturation are replaced by the figure and its
+    # bar.
     titles = {} if ranking is None else {"Headline figures": ranking.title, "Write saturation": None}
     for key, column in _COLUMNS:
         title = titles.get(column, column)

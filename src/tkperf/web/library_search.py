@@ -1,5 +1,5 @@
-"""Find runs of the library, and rank them by a figure. The address contains the words, the facets, the order and the
-page. This module has no side effects.
+"""Find runs of the library, and rank them according to a figure. The address contains the words, the facets, the order
+and the number of the page. This module has no side effects.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tkperf.web.library import ListedBatch, ListedRun, Listing
 
 _DECODER = make_msgpack_decoder(RunFigures)
 CHOICES = tuple((figure, capitalise(FIGURE_NAMES[figure.replace("-", "_")][1])) for figure in FIGURES)
-"""Each figure by which the library ranks, with its name."""
+"""The figures that the library can use for a ranking. Each entry contains the name of the figure."""
 
 
 class ShownRank(NamedTuple):
@@ -42,11 +42,11 @@ class ListRanking(NamedTuple):
     """The ranking of the runs of a list.
 
     Attributes:
-        order: the ids of all runs, the ranked ones first.
-        shown: the place of each run, by its id.
+        order: the IDs of all runs. The ranked runs are first.
+        shown: the place of each run. The ID of the run is the key.
         title: the figure with its load and unit.
-        ranked: the number of ranked runs in words, with SIMULATED if they are models.
-        conditions: the conditions that the ranked values share.
+        ranked: the number of ranked runs in words. The text contains SIMULATED if the drives are models.
+        conditions: the conditions that all ranked values have in common.
     """
 
     order: tuple[str, ...]
@@ -57,7 +57,9 @@ class ListRanking(NamedTuple):
 
 
 def rank_list(runs: Sequence[ListedRun], figure: str) -> ListRanking:
-    """Return the ranking of these runs by a figure of ``FIGURES``. Runs without this figure are last."""
+    """Return the ranking of these runs according to a figure of ``FIGURES``. Runs without a value for this figure are
+    last.
+    """
     known: list[ListedRun] = []
     figures: list[RunFigures] = []
     for run in runs:
@@ -97,7 +99,7 @@ def name_capacity(run: ListedRun) -> str:
 
 
 class Facet(NamedTuple):
-    """A property by which runs can be chosen. ``of`` returns the values of a run."""
+    """A property with which the user can select runs. ``of`` returns the values of a run."""
 
     key: str
     title: str
@@ -116,8 +118,8 @@ FACETS = (
     Facet("month", "Month", lambda run: (run.row.month or _NOT_KNOWN,)),
 )
 _GRAVITY = {state.value: place for place, state in enumerate(VerdictState)}
-# Sort orders of the list. The first order is the default. In addresses, "-" before a key means that the greatest value
-# is first.
+# The sort orders of the list. The first order is the default. In addresses, "-" before a key means that the greatest
+# value is first.
 SORTS: Mapping[str, Callable[[ListedRun], object]] = {
     "date": lambda run: run.row.started_utc,
     "name": lambda run: run.row.name.casefold(),
@@ -131,14 +133,16 @@ DEFAULT_SORT = "-date"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """The content of a page of the library.
+    """The selection that an address of the library describes.
 
     Attributes:
-        chosen: the chosen values by facet. In each facet with chosen values, a run must have one of these values.
-        by: the figure of ``FIGURES`` by which the list is ranked; empty: the list has the order of ``sort``.
-        sort: a key of ``SORTS``; with ``-`` the order is descending.
-        page: the number of the page, from 1.
-        ticked: ids of runs to compare. These may be on other pages.
+        chosen: the selected values of each facet. In each facet with selected values, a run must have one of these
+            values.
+        by: the figure of ``FIGURES`` according to which the list is ranked. If it is empty, the list has the order of
+            ``sort``.
+        sort: a key of ``SORTS``. With ``-`` before the key, the order is descending.
+        page: the number of the page, counted from 1.
+        ticked: IDs of runs that the user wants to compare. These runs may be on other pages.
     """
 
     words: str = ""
@@ -167,8 +171,8 @@ class Query:
         return f"/?{urlencode(pairs)}" if pairs else "/"
 
     def without(self, key: str, value: str) -> str:
-        """Return the address without a chosen value of a facet. For the key ``q``, return the address without the words
-        of the search.
+        """Return the address without a selected value of a facet. For the key ``q``, return the address without the
+        words of the search.
         """
         if key == "q":
             return self.address(words="")
@@ -178,7 +182,7 @@ class Query:
 
     def sorted_by(self, key: str) -> str:
         """Return the address of the list in the order of a column. If the list already has this order, it is reversed.
-        The first order of dates is descending, and that of other columns is ascending.
+        Dates are first sorted in descending order, and all other columns are first sorted in ascending order.
         """
         first = DEFAULT_SORT if key == "date" else key
         other = key if first.startswith("-") else f"-{key}"
@@ -186,7 +190,7 @@ class Query:
 
 
 def parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
-    """Return the query of an address. Unknown parameters are ignored."""
+    """Return the query that an address contains. Unknown parameters are ignored."""
     words, by, sort, page = "", "", DEFAULT_SORT, 1
     ticked: dict[str, None] = {}
     chosen: dict[str, dict[str, None]] = {}
@@ -215,8 +219,8 @@ def parse_query(pairs: Iterable[tuple[str, str]]) -> Query:
 
 
 class Choice(NamedTuple):
-    """A value of a facet, with the number of runs that remain if the value is chosen. Runs on simulated drives are
-    counted separately.
+    """A value of a facet, with the number of runs that remain if the user selects this value. Runs on simulated drives
+    are counted separately.
     """
 
     value: str
@@ -226,7 +230,7 @@ class Choice(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A row of the list: a run, or a batch with those of its runs that were found."""
+    """A row of the list. It contains a run, or a batch with those of its runs that were found."""
 
     runs: tuple[ListedRun, ...]
     batch: ListedBatch | None = None
@@ -237,11 +241,10 @@ class FoundRuns:
     """A page of the runs that a query finds.
 
     Attributes:
-        measured, simulated, total: number of runs found on drives, of simulated runs found, and of
-        runs in the library.
-        facets: facets with their values; if a facet has very many values, only the most frequent
-            ones.
-        page, pages: number of this existing page, and the number of pages.
+        measured, simulated, total: the number of runs on real drives that were found, the number of simulated runs that
+            were found, and the number of all runs in the library.
+        facets: facets with their values. If a facet has very many values, only the most frequent values are included.
+        page, pages: the number of this page, limited to existing pages, and the number of pages.
     """
 
     items: tuple[Item, ...]
@@ -293,8 +296,8 @@ def select(listing: Listing, query: Query) -> FoundRuns:
 
 
 def _split(items: Iterable[Item]) -> list[tuple[Item, ...]]:
-    """Divide the rows into pages. A page ends after PAGE_ITEMS rows, or earlier, before its rows contain more than
-    PAGE_RUNS runs.
+    """Return the rows, divided into pages. A page ends after PAGE_ITEMS rows. It ends earlier if its rows would
+    otherwise contain more than PAGE_RUNS runs.
     """
     pages: list[list[Item]] = [[]]
     runs = 0
@@ -314,8 +317,8 @@ def _count(
     place: int,
     chosen: frozenset[str],
 ) -> tuple[Choice, ...]:
-    """Return the values of a facet, each with the number of runs that the other facets leave. Months are in descending
-    order.
+    """Return the values of a facet. Each value has the number of runs that match the selection in all other facets.
+    Months are in descending order.
     """
     key = FACETS[place].key
     counts: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
@@ -334,9 +337,9 @@ def _sort(runs: Sequence[ListedRun], sort: str) -> list[ListedRun]:
 
 
 def _group(runs: Sequence[ListedRun], listing: Listing, query: Query) -> list[Item]:
-    """Return the rows of the list. All runs of a batch are at the place of its first run.
+    """Return the rows of the list. All runs of a batch are shown at the position of its first run.
 
-    Batches without a found run follow if no facet is chosen and the batch matches the words.
+    Batches without a found run follow at the end, if no facet is selected and the batch matches the words.
     """
     of_batches: dict[str, list[ListedRun]] = {}
     for run in runs:

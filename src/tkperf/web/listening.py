@@ -1,4 +1,4 @@
-"""The address at which the server listens, the limits of its connections, and its start and end."""
+"""The address at which the server listens, the limits of its connections, and the start and end of the server."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from tkperf.model.units import format_count, list_names
 from tkperf.runfile.writers import find_running
 from tkperf.web.bounds import MOST_CONNECTIONS, MOST_REQUEST_BYTES, REQUEST_WITHIN_S, RETRY_AFTER_S, TAKEN_WITHIN_S
 
-# Time in s in which current answers may be completed when the server ends.
+# The time, in s, that current answers have to complete when the server ends.
 GRACE_S = 2
 LOOK_FOR_RUNS_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """An open socket.
+    """The socket at which the server listens.
 
     Attributes:
         address: the address for a browser, including the token.
-        token: the token that each request needs; None: no token is necessary.
+        token: the token that each request needs, or None if no token is necessary.
         names: host names that lead to this server.
     """
 
@@ -47,10 +47,10 @@ class Listening:
 
 
 def listen(host: str, port: int) -> Listening:
-    """Listen at an address. Every address except a loopback address needs a token.
+    """Open a socket at an address. Every address that is not a loopback address needs a token.
 
     Raises:
-        UsageError: the address does not belong to this host, or is in use.
+        UsageError: the address does not belong to this host, or is already in use.
     """
     opened = None
     try:
@@ -87,7 +87,7 @@ def _address_of(host: str, port: int) -> str:
 
 @contextmanager
 def listen_at_path(path: Path) -> Iterator[Listening]:
-    """Listen at a Unix socket that only this user can open, and remove it at the end.
+    """Open a Unix socket that only this user can use, and remove it at the end.
 
     Raises:
         UsageError: the file exists and is in use, or cannot be created.
@@ -132,7 +132,7 @@ _NO_CONNECTION = (
 
 
 class BoundedProtocol(H11Protocol):
-    """A connection, whose number is limited.
+    """A connection. The number of connections is limited.
 
     Each request must arrive in time, and the client must read each piece of an answer in time.
     """
@@ -142,8 +142,8 @@ class BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # With this setting, asyncio calls pause_writing as soon as any byte waits for the client, and resume_writing
-        # when no byte waits any more.
+        # With this setting, asyncio calls pause_writing as soon as any byte waits for the client. It calls
+        # resume_writing when no byte waits any more.
         transport.set_write_buffer_limits(high=0)
         if len(self.connections) > MOST_CONNECTIONS:
             transport.write(_NO_CONNECTION)
@@ -162,8 +162,8 @@ class BoundedProtocol(H11Protocol):
     def pause_writing(self) -> None:
         """Close the connection if the client does not read the waiting data in time.
 
-        Otherwise clients that read nothing would occupy requests and connections forever. ``close`` would also wait for
-        them.
+        Otherwise a client that reads nothing would occupy a request and a connection forever. ``close`` is not used,
+        because it would also wait for the client.
         """
         super().pause_writing()
         if self._not_taken is None:
@@ -179,7 +179,7 @@ class BoundedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _wait_for_request(self) -> None:
-        """Close the connection if the next request, or the rest of the present one, does not arrive in time."""
+        """Close the connection if the next request, or the rest of the current request, does not arrive in time."""
         if self.conn.their_state is not h11.IDLE:
             self._end_wait()
         elif self._late is None:
@@ -197,8 +197,8 @@ class BoundedProtocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves signals to ``serve``. uvicorn itself would end the process by the signal, and not in
-    order.
+    """A server that does not handle signals, because ``serve`` handles them. uvicorn itself would let the signal kill
+    the process, without an orderly end.
     """
 
     def capture_signals(self) -> Any:
@@ -209,15 +209,16 @@ def serve(app: ASGIApp, listening: Listening, *, ending: asyncio.Event, warn: Ca
     """Serve until SIGINT, SIGTERM or SIGHUP arrives.
 
     Args:
-        ending: an event that is set at this time.
-        warn: receives a sentence if a run is running on this host.
+        ending: an event that is set when the signal arrives.
+        warn: a function that receives a sentence if a run is in progress on this host.
     """
-    # Each connection is a file. If no file descriptor is free, asyncio would report every attempt to connect.
+    # Each connection needs a file descriptor. If no file descriptor is free, asyncio would report every attempt to
+    # connect.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     config = uvicorn.Config(
         app,
-        access_log=False,  # addresses may contain the token
+        access_log=False,  # addresses can contain the token
         log_level="error",
         proxy_headers=False,
         server_header=False,
@@ -244,7 +245,7 @@ def serve(app: ASGIApp, listening: Listening, *, ending: asyncio.Event, warn: Ca
 
 
 async def _watch_runs(warn: Callable[[str], None]) -> None:
-    """Warn of the runs that are running on this host, once for each run."""
+    """Warn about the runs in progress on this host. Each run causes only one warning."""
     warned: set[int | None] = set()
     while True:
         with suppress(OSError):

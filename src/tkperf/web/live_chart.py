@@ -1,4 +1,6 @@
-"""Charts on the page of a run under way. A chart consists of a stretched drawing with curves, and two axes of text."""
+"""Charts on the page of a run in progress. A chart consists of a stretched drawing with curves, and two axes with
+text.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,9 @@ from tkperf.render.charts.axes import linear_ticks
 from tkperf.render.terminal.histories import format_short
 
 WIDTH, HEIGHT = 1000, 200
-"""Size of a drawing in its own units. The page stretches the drawing."""
-# Possible lengths of the time axis in s, with their labels. The shortest length that contains all seconds is used.
+"""The size of a drawing in its own units. The page stretches the drawing."""
+# The possible lengths of the time axis in s, with their labels. The chart uses the shortest length that contains all
+# seconds.
 _SPANS = {60: ("60 s ago", "45", "30", "15", "now"), 120: ("2 min ago", "1.5", "1", "0.5", "now")}
 _SPANS |= {240: ("4 min ago", "3", "2", "1", "now"), 480: ("8 min ago", "6", "4", "2", "now")}
 _MOST_SPAN_S = max(_SPANS)
@@ -29,7 +32,7 @@ class LiveCurve:
 
     Attributes:
         kind: the class of the curve in the style sheet.
-        name: the name of the curve in the legend; empty: the chart has no legend.
+        name: the name of the curve in the legend; empty if the chart has no legend.
         path: the path of the curve in the units of the drawing.
         dots: whether each value is also drawn as a dot.
     """
@@ -42,13 +45,13 @@ class LiveCurve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveChart:
-    """A chart whose ticks have equal distances on both axes.
+    """A chart with evenly spaced ticks on both axes.
 
     Attributes:
-        up: labels of the vertical axis, from the top, in the unit ``unit``.
+        up: labels of the vertical axis, from top to bottom, in the unit ``unit``.
         across: labels of the horizontal axis; ``of`` is the name of this axis.
         grid: heights of the grid lines in the drawing.
-        words: the values in words, for readers who do not see the drawing.
+        words: the values in words, for readers who cannot see the drawing.
         current: whether the chart shows the cell that is being measured.
     """
 
@@ -64,8 +67,8 @@ class LiveChart:
 
 
 def draw_seconds(iops: Sequence[float]) -> LiveChart | None:
-    """Return the chart of the newest seconds, with the newest second at the right; None if there are fewer than two
-    seconds.
+    """Return the chart of the newest seconds. The newest second is at the right. None means that there are fewer than
+    two seconds.
     """
     shown = iops[-_MOST_SPAN_S:]
     if len(shown) < 2:
@@ -100,7 +103,7 @@ def _draw_cell(title: str, values: Sequence[float | None], cells: CellHistories,
     known = [value for value in values if value is not None]
     count = len(values)
     across = (f"{cells.part} 1", f"{count:,}") if count < cells.most else (f"{count:,} {cells.part}s ago", "now")
-    # Two labels suffice to show where the axis begins and ends.
+    # Two labels are enough to show where the axis begins and ends.
     ticks = _choose_ticks(known)[:: len(_choose_ticks(known)) - 1]
     places = [(number / max(1, count - 1), value) for number, value in enumerate(values)]
     curve = LiveCurve(kind="measured", name="", path=_trace(places, ticks))
@@ -118,11 +121,11 @@ def _draw_cell(title: str, values: Sequence[float | None], cells: CellHistories,
 
 
 def draw_window(window: WindowSoFar) -> LiveChart | None:
-    """Return the chart of the measurement window so far, with the limits of steady state around the average of the
+    """Return the chart of the measurement window so far. The limits of steady state are drawn around the average of the
     window.
 
-    The lines at half of the allowed range above and below the average are the convention of the PTS. The ends of the
-    best linear fit lie on the lines of the slope if its excursion is what the rule allows.
+    The distance between the average and each limit is half of the allowed range, as in the PTS. If the slope excursion
+    is exactly the allowed value, the ends of the best linear fit lie on the lines for the slope.
     """
     verdict = window.verdict
     if len(verdict.values) < 2 or not all(map(isfinite, (*verdict.values, verdict.average))) or not verdict.average:
@@ -180,8 +183,8 @@ def _find_height(value: float, ticks: Sequence[float]) -> float:
 
 
 def _trace(places: Sequence[Place], ticks: Sequence[float]) -> str:
-    """Return a path through the places. A place is a position from 0 (left) to 1 (right) with a value. The path has a
-    gap where no value was measured.
+    """Return a path through the places. A place consists of a position from 0 (left) to 1 (right) and a value. If no
+    value was measured, the path has a gap.
     """
     return " ".join(_list_steps(places, ticks))
 

@@ -1,5 +1,5 @@
-"""Runs and batches under way, as server-sent events. One process watches each run or batch, regardless of how many
-browsers show it.
+"""Runs and batches in progress, as server-sent events. One process watches each run or batch, and the number of
+browsers that show it does not matter.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tkperf.web.pages import render_page
 from tkperf.web.server_state import ServerState, find_batch, find_run
 from tkperf.web.workers import BusyError, JobError
 
-# Interval in s between lines that keep a connection alive. When a line cannot be sent, the server notices that the
-# browser has left. The end of the server is noticed within the same interval.
+# The interval, in s, between lines that keep a connection open. If the server cannot send a line, it detects that the
+# browser has closed the connection. Within the same interval, the answer detects that the server is ending.
 KEEP_ALIVE_S = 1.0
 # A comment of the event stream, which a browser ignores.
 _NOTHING = b":\n\n"
@@ -31,9 +31,9 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 @dataclass(slots=True)
 class _Watched:
-    """A file that is watched.
+    """A file that is being watched.
 
-    ``event`` contains its newest state for all browsers, and ``number`` counts the states.
+    ``event`` contains the newest state of the file for all browsers. ``number`` is the number of states so far.
     """
 
     event: bytes = b""
@@ -52,8 +52,8 @@ class _Watched:
             self.news.notify_all()
 
     async def wait_for_news(self, seen: int) -> None:
-        """Wait until there are more than ``seen`` states, or until the file is no longer watched, but at most for
-        ``KEEP_ALIVE_S``.
+        """Wait until there are more than ``seen`` states, or until the file is no longer watched. The wait never
+        exceeds ``KEEP_ALIVE_S``.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(KEEP_ALIVE_S), self.news:
@@ -63,7 +63,7 @@ class _Watched:
 class _Stream(StreamingResponse):
     """A response that continues until the run ends.
 
-    ``end`` is called when the response ends, even if the browser disconnects before the first event.
+    ``end`` is called when the response ends, even if the browser closes the connection before the first event.
     """
 
     def __init__(self, events: AsyncIterator[bytes], end: Callable[[], None]) -> None:
@@ -78,8 +78,8 @@ class _Stream(StreamingResponse):
 
 
 class LivePages:
-    """Events ``/runs/ID/live`` and ``/batches/ID/live``. If the run or batch is not under way, the answer is 204, after
-    which a browser does not ask again.
+    """The events ``/runs/ID/live`` and ``/batches/ID/live``. If the run or batch is not in progress, the answer is 204.
+    A browser does not ask again after this answer.
     """
 
     def __init__(self, state: ServerState) -> None:
@@ -121,7 +121,7 @@ class LivePages:
         self._streams -= 1
 
     async def _watch(self, key: str, job: str, arguments: Mapping[str, object]) -> AsyncIterator[bytes]:
-        """Yield the events for one browser, beginning with the newest state."""
+        """Yield the events for one browser. The first event is the newest state."""
         watched = self._watched.get(key)
         if watched is None or watched.ended:
             watched = self._watched[key] = _Watched()
@@ -136,14 +136,14 @@ class LivePages:
                     self._sent_bytes += len(event)
                     try:
                         yield event
-                        # The server accepts the next piece only after the browser has received the event.
+                        # The server accepts the next piece only after it has sent the event to the browser.
                         yield _NOTHING
                     finally:
                         self._sent_bytes -= len(event)
                 elif self._state.ending.is_set():
                     return
                 elif watched.number > seen:
-                    # Other browsers have not received their events yet, so this browser receives a later state.
+                    # Other browsers have not received their events yet, so this browser receives only a later state.
                     await asyncio.sleep(KEEP_ALIVE_S)
                     yield _NOTHING
                 elif watched.ended:
@@ -160,8 +160,8 @@ class LivePages:
                     del self._watched[key]
 
     def _may_send(self, event: bytes) -> bool:
-        """Return whether enough memory remains for an event, in addition to data that browsers have
-        not received yet.
+        """Return whether there is enough memory for an event. The memory also has to contain the data that browsers
+        have not received yet.
         """
         return self._sent_bytes + len(event) <= MOST_SENT_BYTES
 
@@ -171,7 +171,7 @@ class LivePages:
                 async for content in messages:
                     await watched.show(content)
         except JobError as error:
-            # The page stays open in the browsers, and their scripts ask again in a few seconds.
+            # The page remains open in the browsers. Its script asks again after a few seconds.
             watched.failed = True
             text = f"<p>This cannot be shown now: {escape(str(error))}.</p>"
             await watched.show(text.encode(errors="replace"))
@@ -182,14 +182,14 @@ class LivePages:
 
 
 def _event(content: bytes) -> bytes:
-    """Return a text as one event, in which each line of the text is a field."""
+    """Return a text as one event. Each line of the text becomes a field."""
     return b"".join(b"data: %s\n" % line for line in content.splitlines()) + b"\n"
 
 
 def render_live(*, run_id: str, name: str, differs: str) -> Response:
-    """Return the page of a run under way. The page is empty at first, and the events of the run fill it.
+    """Return the page of a run in progress. The page is empty at first. The events of the run fill the page.
 
     Args:
-        differs: a sentence about other files of this run that differ; empty: no file differs.
+        differs: a sentence about other files of this run that differ; empty if no file differs.
     """
     return render_page("live_page.html.j2", address=f"/runs/{run_id}/live", name=name, differs=differs)

@@ -1,7 +1,8 @@
-"""Pages and downloads that workers made. All browsers that request a page at the same time share one page, and the
-user's cache stores the page.
+"""Pages and downloads that workers built. All browsers that request a page at the same time share one page, and the
+page is stored in the user's cache.
 
-A key contains everything on which a page depends, so no stored page is out of date. The size of the folder is limited.
+A key contains all properties on which a page depends, so a stored page is never out of date. The size of the folder is
+limited.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from tkperf.web.workers import BusyError
 MOST_BYTES = 512 << 20
 _PIECE_BYTES = 1 << 18
 
-# For each kind of download, the ending of the file name and the media type.
+# The file name extension and the media type for each kind of download.
 DOWNLOADS = {
     "html": (".html", "text/html"),
     "pdf": (".pdf", "application/pdf"),
@@ -40,23 +41,23 @@ DOWNLOADS = {
 }
 
 Make = Callable[[BinaryIO], Awaitable[None]]
-"""Writes a page to an empty file."""
+"""A function that writes a page to an empty file."""
 
 
 @dataclass(slots=True)
 class _Shared:
-    """A page that is being made, and the number of requests that wait for it."""
+    """A page that is being built, and the number of requests that wait for it."""
 
     task: asyncio.Task[BinaryIO]
     waiting: int = 0
 
 
 class PageCache:
-    """Store of pages by their keys.
+    """A store of pages with their keys.
 
     Args:
-        folder: the folder of the user's cache. If it is None, cannot be written to, or is on a disk that is nearly
-            full, nothing is stored.
+        folder: the folder in the user's cache. Nothing is stored if it is None, if it cannot be written to, or if its
+            disk is nearly full.
     """
 
     def __init__(self, folder: Path | None, *, most_bytes: int = MOST_BYTES) -> None:
@@ -65,10 +66,10 @@ class PageCache:
         self._shared: dict[str, _Shared] = {}
 
     async def get(self, request: Request, key: tuple[object, ...], make: Make, *, keep: bool = True) -> BinaryIO:
-        """Return the open file of a page. If the page does not exist, it is made. The caller must close the file.
+        """Return the open file of a page. If the page does not exist, it is built. The caller must close the file.
 
-        The page is made once for all browsers that request it during this time. The work ends early if all of these
-        browsers have left.
+        The page is built only once for all browsers that request it during this time. The work ends early if all of
+        these browsers have closed their connections.
 
         Raises:
             BusyError: too many other requests wait for the page.
@@ -97,7 +98,8 @@ class PageCache:
                 task = shared.task
                 if not task.cancel() and not task.cancelled() and task.exception() is None:
                     task.result().close()
-                # The page may already be made again, for browsers that arrived after this attempt had failed.
+                # Another attempt may already be building the page, for browsers that sent their request after this
+                # attempt had failed.
                 if self._shared.get(name) is shared:
                     del self._shared[name]
 
@@ -132,11 +134,12 @@ class PageCache:
         except OSError:
             return None
         with suppress(OSError):
-            os.utime(file.fileno())  # marks it as used now, because the least recently used pages are removed first
+            # this marks the page as used, because the least recently used pages are removed first
+            os.utime(file.fileno())
         return file
 
     def _trim(self) -> None:
-        """Remove the pages that were used least recently, and those of killed servers."""
+        """Remove the pages that were used least recently, and the pages of servers that were killed."""
         assert self._folder is not None
         with suppress(OSError):
             found = [(path.stat(), path) for path in self._folder.iterdir()]
@@ -155,7 +158,7 @@ async def _wait_until_left(request: Request) -> None:
 
 @cache
 def _maker() -> str:
-    """Return the version of tkperf. For a checkout, the result also contains the state of the files."""
+    """Return the version of tkperf. If tkperf runs from a checkout, the result also contains the state of the files."""
     folder = Path(tkperf.__file__).parent
     newest_ns = max(path.stat().st_mtime_ns for path in folder.rglob("*") if path.suffix != ".pyc")
     return f"{__version__} {newest_ns}"
@@ -165,7 +168,8 @@ def stream(file: BinaryIO, media_type: str, *, name: str = "") -> Response:
     """Return the content of a file that ``PageCache`` opened.
 
     Args:
-        name: the browser saves the content under this name instead of showing it.
+        name: the name of a download. If a name is given, the browser saves the content under this name instead of
+            showing the content.
     """
     headers = {"Content-Length": str(os.fstat(file.fileno()).st_size)}
     if name:
@@ -174,7 +178,9 @@ def stream(file: BinaryIO, media_type: str, *, name: str = "") -> Response:
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the content of a file without a change of its position, because other answers share the descriptor."""
+    """Yield the content of a file without changing the position of the file descriptor, because other answers use the
+    same descriptor.
+    """
     with file:
         at = 0
         while piece := os.pread(file.fileno(), _PIECE_BYTES, at):

@@ -1,4 +1,4 @@
-"""Pages from templates, and the files that they load from this server: scripts and style sheets."""
+"""Pages that are rendered from templates, and the scripts and style sheets that these pages load from this server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tkperf.render.reports import render_styles
 from tkperf.web.bounds import RETRY_AFTER_S
 
 _FOLDER = resources.files("tkperf.web") / "static"
-# The style sheet of reports: all pages use its type, colours and tables.
+# The style sheet of reports. All pages use its fonts, colours and tables.
 REPORT_STYLES = "report.css"
 _PIECE_BYTES = 1 << 16
 _KINDS = {".css": "text/css", ".js": "text/javascript"}
@@ -29,20 +29,20 @@ _KINDS = {".css": "text/css", ".js": "text/javascript"}
 def _environment() -> Environment:
     environment = make_environment("tkperf.web")
     environment.globals["static"] = static_address
-    # The name of a file may contain line ends, or characters that change the direction of text.
+    # The name of a file can contain line ends, or characters that change the direction of text.
     environment.filters["one_line"] = on_one_line
     return environment
 
 
 def render_page(template: str, *, status: int = 200, **content: object) -> HTMLResponse:
-    """Return a page from a template of ``web/templates``. Every text from outside is escaped."""
-    # A name in a run file may contain half of a surrogate pair.
+    """Return a page, rendered from a template in ``web/templates``. Every text from another source is escaped."""
+    # A name in a run file can contain a single half of a surrogate pair.
     text = render_text(template, **content).encode(errors="replace")
     return HTMLResponse(text, status_code=status)
 
 
 def render_text(template: str, **content: object) -> str:
-    """Return a part of a page from a template."""
+    """Return a part of a page, rendered from a template."""
     return _environment().get_template(template).render(**content)
 
 
@@ -50,7 +50,7 @@ def render_error(request: Request, status: int, message: str, *, more: str = "")
     """Return an error as a page for a browser, or as JSON for a program.
 
     Args:
-        more: an address of the library where the reader can choose between the possible files.
+        more: the address of a page of the library on which the reader can choose one of several files.
     """
     if request.url.path.startswith("/api/"):
         answer: Response = Response(encode_json({"error": message}), status_code=status, media_type="application/json")
@@ -62,14 +62,14 @@ def render_error(request: Request, status: int, message: str, *, more: str = "")
 
 
 def encode_json(content: object) -> bytes:
-    """Encode JSON. The name of a file may contain bytes that are not UTF-8."""
+    """Return a value as JSON. The name of a file can contain bytes that are not UTF-8."""
     text = json.dumps(content, ensure_ascii=False).encode(errors="replace").decode()
     return escape_controls(text).encode()
 
 
 def static_address(name: str) -> str:
-    """Return the address of a file of ``web/static``. The address changes with the content, so browsers may store the
-    file.
+    """Return the address of a file in ``web/static``. The address changes with the content, so browsers are allowed to
+    store the file.
     """
     return f"/static/{hashlib.sha256(read_static(name)).hexdigest()[:16]}/{name}"
 
@@ -87,7 +87,7 @@ def _find_static_names() -> frozenset[str]:
 
 
 def serve_static(request: Request) -> Response:
-    """Answer with a file of ``web/static``, by its name alone."""
+    """Answer with a file in ``web/static``. Only the name of the file is used."""
     name = request.path_params["name"]
     if name not in _find_static_names():
         return render_error(request, 404, "There is no such file here")
@@ -105,7 +105,7 @@ def answer_for_good(content: bytes, media_type: str) -> Response:
 def answer_in_pieces(content: bytes, media_type: str) -> Response:
     """Answer with content of any length.
 
-    For a slow reader, only one piece of the content is copied at a time.
+    If the client reads slowly, only one piece of the content is copied at a time.
     """
     headers = {"Content-Length": str(len(content))}
     return StreamingResponse(_cut(content), media_type=media_type, headers=headers)
@@ -117,13 +117,13 @@ async def _cut(content: bytes) -> AsyncIterator[bytes]:
 
 
 def draw_course(values: Sequence[float | None], size: tuple[int, int]) -> str:
-    """Return the points of a polyline in SVG, from 0 at the bottom to the greatest value. Values that were not measured
-    are omitted.
+    """Return the points of a polyline in SVG. The vertical scale extends from 0 at the bottom to the greatest value.
+    Values that were not measured are omitted.
     """
     width, height = size
     known = [(place, value) for place, value in enumerate(values) if value is not None]
     if len(known) == 1:
-        known *= 2  # a line without length is drawn as a dot, because line ends are round
+        known *= 2  # a line without length is drawn as a dot, because the ends of lines are round
     greatest = max((value for _, value in known), default=0.0) or 1.0
     step = width / max(1, len(values) - 1)
     room = height - 2

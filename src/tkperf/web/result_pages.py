@@ -1,5 +1,5 @@
-"""Pages of a run, of a batch and of a comparison, and files to save. The addresses of these pages are permanent, so
-they can be mailed.
+"""The pages of a run, of a batch and of a comparison, and downloads. The addresses of these pages are permanent, so
+users can send them by mail.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BATCH_DOWNLOADS = DOWNLOADS | {"mail": (".txt", "text/plain")}
 
 
 class BatchPages:
-    """Pages ``/batches/ID``, and files to save at ``/batches/ID/KIND``."""
+    """The pages ``/batches/ID``, and the downloads ``/batches/ID/KIND``."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
@@ -58,7 +58,7 @@ class BatchPages:
         return stream(page, "text/html; charset=utf-8")
 
     async def download(self, request: Request) -> Response:
-        """Answer with a file to save."""
+        """Answer with a download."""
         kind = request.path_params["kind"]
         if kind not in BATCH_DOWNLOADS:
             raise HTTPException(404)
@@ -91,7 +91,7 @@ RUN_DOWNLOADS = DOWNLOADS | {"run": (".tkperf", "application/vnd.sqlite3")}
 
 
 class RunPages:
-    """Pages below ``/runs/ID`` and ``/api/runs/ID``."""
+    """The pages below ``/runs/ID`` and ``/api/runs/ID``."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
@@ -104,7 +104,9 @@ class RunPages:
         ]
 
     async def show(self, request: Request) -> Response:
-        """Answer with the report, or with the page of a running run. ``?report``: answer with the report so far."""
+        """Answer with the report, or with the page of a run in progress. With ``?report``, always answer with the
+        report so far.
+        """
         run = find_run(self._state, request)
         differs = describe_difference(run)
         if "report" not in request.query_params and await self._state.is_written(run.known):
@@ -114,7 +116,7 @@ class RunPages:
         return stream(page, "text/html; charset=utf-8")
 
     async def download(self, request: Request) -> Response:
-        """Answer with a file to save."""
+        """Answer with a download."""
         kind = request.path_params["kind"]
         if kind not in RUN_DOWNLOADS:
             raise HTTPException(404)
@@ -123,12 +125,12 @@ class RunPages:
         return stream(await self._make(request, kind), media_type, name=name)
 
     async def show_json(self, request: Request) -> Response:
-        """Answer with the results."""
+        """Answer with the results as JSON."""
         return stream(await self._make(request, "json"), "application/json")
 
     async def _make(self, request: Request, job: str, **arguments: str) -> BinaryIO:
-        """Return the result of a job for the run that the address names. The result is stored unless a run still writes
-        the file.
+        """Return the result of a job for the run that the address names. The result is stored unless a run is still
+        writing to the file.
         """
         known = find_run(self._state, request).known
         keep, alone = job != "run", job == "pdf"
@@ -145,7 +147,7 @@ _ARRANGEMENTS = (
 
 
 class ComparisonPages:
-    """Pages ``/compare?run=ID&run=ID...[&as=...]``, and files to save at ``/compare/KIND?...``."""
+    """The pages ``/compare?run=ID&run=ID...[&as=...]``, and the downloads ``/compare/KIND?...``."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
@@ -154,9 +156,9 @@ class ComparisonPages:
         return [Route("/compare", self.show), Route("/compare/{kind}", self.download)]
 
     async def show(self, request: Request) -> Response:
-        """Answer with the comparison. If there are fewer than two runs, answer with advice."""
+        """Answer with the comparison. If the address contains fewer than two runs, answer with advice."""
         runs, arrangement = self._find(request)
-        if not request.query_params.keys() <= {"run", "as"}:  # the other parameters come from the form of the list
+        if not request.query_params.keys() <= {"run", "as"}:  # the form of the list sends the other parameters too
             return RedirectResponse(f"/compare?{_join(runs, arrangement)}", status_code=303)
         if len(runs) < 2:
             return render_page("compare.html.j2", status=400, runs=runs)
@@ -175,7 +177,7 @@ class ComparisonPages:
         return await self._make(request, runs, arrangement, kind="page", frame=frame)
 
     async def download(self, request: Request) -> Response:
-        """Answer with a file to save."""
+        """Answer with a download."""
         kind = request.path_params["kind"]
         runs, arrangement = self._find(request)
         if kind not in COMPARISON_DOWNLOADS or len(runs) < 2:
@@ -188,7 +190,7 @@ class ComparisonPages:
         if arrangement not in ("", *Arrangement) or len(asked) > MOST_COMPARED:
             raise HTTPException(400, f"A comparison takes at most {MOST_COMPARED} runs, as runs, cohort or history")
         listed = {run_id: find_listed_run(self._state, run_id) for run_id in asked}
-        # Two ids can lead to the same run: the id of the run, and the id of a copy.
+        # Two IDs can lead to the same run: the ID of the run, and the ID of a copy.
         found = {run.run_id: run for run in listed.values() if run is not None}
         if missing := sum(run is None for run in listed.values()):
             raise HTTPException(

@@ -1,4 +1,4 @@
-"""The state that the pages share."""
+"""The state that all pages of the server have in common."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from tkperf.web.page_cache import PageCache
 from tkperf.web.pages import answer_for_good, render_text
 from tkperf.web.workers import BusyError, FileError, Workers
 
-# Number of answers that are stored for one listing. A page with 50 runs has about 150 kB, and /api/runs has about 1 kB
-# for each run.
+# The number of answers that are stored for one listing. A page with 50 runs has about 150 kB, and /api/runs has about 1
+# kB for each run.
 _MOST_KEPT = 32
 _MOST_KEPT_BYTES = 32 << 20
 
 
 class ListAnswers:
-    """Answers to requests for lists, which are stored as long as the listing does not change.
+    """Answers to requests for lists. They are stored as long as the listing does not change.
 
-    The time for an answer grows with the number of runs, so the event loop must not wait for it.
+    The time for an answer increases with the number of runs, so the event loop must not wait for it.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class ListAnswers:
         self._waiting = 0
 
     async def get(self, listing: Listing, key: object, make: Callable[[], bytes]) -> bytes:
-        """Return the answer to a question about a listing.
+        """Return the answer to a request about a listing.
 
         Raises:
             BusyError: too many other requests wait.
@@ -74,24 +74,24 @@ class ListAnswers:
 
 
 class ChartScript:
-    """Vega and the scripts of reports, which a worker joins once."""
+    """Vega and the scripts of reports as one script. A worker builds this script once."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
         self._made: asyncio.Task[bytes] | None = None
 
     def start(self) -> asyncio.Task[bytes]:
-        """Start to make the script, so that the first report need not wait for it."""
+        """Begin to build the script, so that the first report does not need to wait for it."""
         self._made = asyncio.create_task(self._workers.run("script"))
         self._made.add_done_callback(self._forget_failure)
         return self._made
 
     def _forget_failure(self, made: asyncio.Task[bytes]) -> None:
         if made.cancelled() or made.exception() is not None:
-            self._made = None  # the next page starts to make it again
+            self._made = None  # the next page begins to build the script again
 
     async def _find(self) -> bytes:
-        # A browser that leaves cancels only its own wait.
+        # If a browser closes its connection, only its own wait is cancelled.
         return await asyncio.shield(self._made or self.start())
 
     async def find_address(self) -> str:
@@ -103,7 +103,7 @@ class ChartScript:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerState:
-    """The state that every page may use. ``ending`` is set when the server ends."""
+    """The state that every page can use. ``ending`` is set when the server ends."""
 
     library: Library
     workers: Workers
@@ -122,8 +122,8 @@ class ServerState:
         alone: bool = False,
         **arguments: object,
     ) -> BinaryIO:
-        """Return the result of a job. ``files`` are passed to the job as arguments by their names. The result is stored
-        unless a run writes to one of the files.
+        """Return the result of a job. ``files`` are passed to the job as arguments, with the same names. The result is
+        stored unless a run is writing to one of the files.
 
         Raises:
             JobError: the same errors as in ``Workers.make``.
@@ -140,10 +140,10 @@ class ServerState:
         return await self.kept.get(request, key, make, keep=keep and not written)
 
     async def is_written(self, known: KnownFile) -> bool:
-        """Return whether a run, or the process of a batch, writes to a file at the moment.
+        """Return whether a run, or the process of a batch, is currently writing to a file.
 
         Raises:
-            FileError: the file was removed, or a link or another file has taken its place.
+            FileError: the file was removed, or a link or another file has replaced it.
         """
         try:
             _, written = await asyncio.to_thread(_look_again, {"": known})
@@ -161,13 +161,13 @@ class ServerState:
 
 
 def _look_again(files: Mapping[str, KnownFile]) -> tuple[dict[str, KnownFile], bool]:
-    """Return files with their present stamps, and whether a run writes to one of them."""
+    """Return files with their current stamps. Also return whether a run is writing to one of the files."""
     found = {name: look_again(known) for name, known in files.items()}
     return found, any(is_being_written(known.folder / known.place) for known in found.values())
 
 
 class AmbiguousError(HTTPException):
-    """An id that several different files have. ``more`` is the address of the list of these files."""
+    """An ID that several different files have. ``more`` is the address of the list of these files."""
 
     def __init__(self, found: str, shared_id: str, count: int) -> None:
         super().__init__(
@@ -177,10 +177,10 @@ class AmbiguousError(HTTPException):
 
 
 def find_listed_run(state: ServerState, run_id: str) -> ListedRun | None:
-    """Return the run with an id; None: the library contains no such run.
+    """Return the run with an ID, or None if the library contains no such run.
 
     Raises:
-        AmbiguousError: several different files have this id.
+        AmbiguousError: several different files have this ID.
     """
     listing = state.library.listing
     if (count := listing.ambiguous_runs.get(run_id)) is not None:
@@ -192,7 +192,7 @@ def find_run(state: ServerState, request: Request) -> ListedRun:
     """Return the run that the address names.
 
     Raises:
-        HTTPException: 404, the library contains no such run; 300, the files of this run differ.
+        HTTPException: 404 if the library contains no such run, or 300 if the files of this run differ.
     """
     run = find_listed_run(state, request.path_params["id"])
     if run is None:
@@ -201,11 +201,11 @@ def find_run(state: ServerState, request: Request) -> ListedRun:
 
 
 def find_batch(state: ServerState, request: Request) -> tuple[ListedBatch, dict[str, ListedRun]]:
-    """Return the batch that the address names, and those of its runs that the library contains, by the names of their
-    files.
+    """Return the batch that the address names. Also return those of its runs that the library contains, with the names
+    of their files as the keys.
 
     Raises:
-        HTTPException: 404, the library contains no such batch; 300, the files of this batch differ.
+        HTTPException: 404 if the library contains no such batch, or 300 if the files of this batch differ.
     """
     listing = state.library.listing
     batch_id = request.path_params["id"]

@@ -1,4 +1,4 @@
-"""A process that forks a process for each job, after it has loaded everything that is necessary to make reports.
+"""A process that forks a process for each job. Before that, it loads all modules that are necessary to build reports.
 
 The process has one thread and reads orders from the socket on stdin. It ends when the server closes the socket.
 """
@@ -24,10 +24,10 @@ from tkperf.web.workers import DONE, FAILED, LOCKED, SIZE_BYTES, Jobs, Order
 
 def serve_jobs(jobs: Jobs) -> None:
     """Fork a process for each order, until the server has ended."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process of a job remains as a zombie
-    # The processes of jobs share the memory of all present objects until they write to it. gc.freeze() excludes these
-    # objects from garbage collection, which would write to them. A job ends before a garbage collection would be
-    # useful.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # processes of finished jobs do not remain as zombies
+    # The processes of jobs share the memory of all existing objects until they write to this memory. gc.freeze()
+    # excludes these objects from garbage collection, which would write to them. A job ends before a garbage collection
+    # would be useful.
     gc.freeze()
     gc.disable()
     with socket.socket(fileno=os.dup(sys.stdin.fileno())) as orders:
@@ -44,13 +44,14 @@ def serve_jobs(jobs: Jobs) -> None:
 
 
 def _work(jobs: Jobs, to_server: int, result: int, ordered: int) -> None:
-    """Do a job, and end the process."""
+    """Execute a job, and end the process."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with suppress(BaseException), socket.socket(fileno=to_server) as answers:
         with open(ordered, "rb") as file:
             file.seek(0)
             order: Order = pickle.load(file)  # noqa: S301 - of the server
-        # The server kills the process by this descriptor, which never refers to another process, even much later.
+        # The server uses this descriptor to kill the process. The descriptor never refers to another process, even a
+        # long time later.
         socket.send_fds(answers, [b"p"], [os.pidfd_open(os.getpid())])
         answers.sendall(_do(jobs, order, result, answers))
     os._exit(ExitCode.DONE)
@@ -58,7 +59,7 @@ def _work(jobs: Jobs, to_server: int, result: int, ordered: int) -> None:
 
 def _do(jobs: Jobs, order: Order, result: int, answers: socket.socket) -> bytes:
     """Execute a job and return the answer. The messages of a continuous job are its answer."""
-    signal.alarm(round(order.limit_s) + 1)  # ends the process if the server has died
+    signal.alarm(round(order.limit_s) + 1)  # this line ends the process if the server has died
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (order.limit_bytes, order.limit_bytes))
     confine({one.folder for one in order.arguments.values() if isinstance(one, KnownFile)})

@@ -1,9 +1,9 @@
-"""Workers that read run files. Each job has a separate process, which may die, hang or use much memory without harm to
-the server.
+"""Workers that read run files. Each job has a separate process. This process may crash, hang or use much memory without
+harm to the server.
 
 A process that has loaded all modules (``worker_process.py``) forks a process for each job. The process of the job
-writes its result to a file, and reports its end through a socket. A job that exceeds its time, or for which no browser
-waits any longer, is killed.
+writes its result to a file, and reports its end through a socket. A job is killed if it exceeds its time limit, or if
+no browser waits for it any longer.
 """
 
 from __future__ import annotations
@@ -33,12 +33,14 @@ from tkperf.web.bounds import (
 _MOST_WORDS_BYTES = 1 << 16
 
 Jobs = Mapping[str, Callable[..., bytes | Iterator[bytes]]]
-"""Functions by the names of their jobs. A continuous job yields messages."""
+"""The functions that execute jobs, with the names of the jobs as the keys. The function of a continuous job yields
+messages.
+"""
 
 SIZE_BYTES = 4
 DONE, FAILED, LOCKED = b"+", b"-", b"~"
-"""First byte of an answer. The reason follows after ``FAILED``, and after ``LOCKED`` for a file that can be read later.
-The size of a message follows after ``DONE``.
+"""The first byte of an answer. The reason follows ``FAILED``. The reason also follows ``LOCKED``, which means that the
+file can be read later. The size of a message follows ``DONE``.
 """
 
 
@@ -55,32 +57,32 @@ class Order:
 
 
 class JobError(TkperfError):
-    """A job failed. The message gives the reason and the remedy. ``status`` is the HTTP status."""
+    """A failed job. The message contains the reason and the remedy. ``status`` is the HTTP status."""
 
     status = 500
     exit_code = ExitCode.RUN_FILE
 
 
 class FileError(JobError):
-    """The file cannot be shown. The reason is the same as in any command."""
+    """A file that cannot be shown. The reason is the same as in any command."""
 
     status = 422
 
 
 class LockedError(FileError):
-    """Another program has locked the file."""
+    """A file that another program has locked."""
 
     status = 503
 
 
 class BusyError(JobError):
-    """Too many requests or jobs are already waiting."""
+    """A refusal because too many requests or jobs are already waiting."""
 
     status = 503
 
 
 class LateError(JobError):
-    """A job exceeded its time."""
+    """A job that exceeded its time limit."""
 
     status = 504
 
@@ -89,10 +91,11 @@ _FAILURES = {FAILED: FileError, LOCKED: LockedError}
 
 
 class Workers:
-    """Runs jobs by name, a few at a time, in the order in which they arrive.
+    """An executor of jobs. Jobs are identified by name, a few of them run at the same time, and they begin in the order
+    in which they arrive.
 
     Args:
-        module: the module of the worker process. A test may define its own jobs.
+        module: the module of the worker process. A test can define jobs of its own.
     """
 
     def __init__(
@@ -107,13 +110,13 @@ class Workers:
         self._orders: socket.socket | None = None
 
     def start(self) -> None:
-        """Start the worker process, which prepares itself in the background."""
+        """Start the worker process. The process loads its modules in the background."""
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = start_module(self._module, stdin=theirs.fileno(), stdout=DEVNULL, stderr=None)
 
     def close(self) -> None:
-        """End the worker process. To end a job, cancel ``run`` or ``make``."""
+        """End the worker process. To end a single job, cancel ``run`` or ``make``."""
         if self._orders is not None:
             self._orders.close()
         if self._process is not None:
@@ -123,13 +126,15 @@ class Workers:
         self._orders = self._process = None
 
     async def run(self, job: str, *, alone: bool = False, **arguments: object) -> bytes:
-        """Return the result of a job that is small enough for memory. For arguments and errors, see ``make``."""
+        """Return the result of a job. The result must be small enough for memory. For arguments and errors, see
+        ``make``.
+        """
         with open(os.memfd_create(job), "w+b") as result:
             await self.make(result, job, alone=alone, **arguments)
             return os.pread(result.fileno(), MOST_RESULT_BYTES, 0)
 
     async def make(self, result: BinaryIO, job: str, *, alone: bool = False, **arguments: object) -> None:
-        """Let a job write its result to an empty file. To end its process, cancel the call.
+        """Execute a job that writes its result to an empty file. To end the process of the job, cancel the call.
 
         Args:
             job: the name of the job in ``jobs.JOBS``; ``arguments`` are the arguments of that function.
@@ -160,12 +165,12 @@ class Workers:
     async def _work(self, result: BinaryIO, job: str, arguments: Mapping[str, object]) -> bytes:
         order = Order(job=job, arguments=arguments, limit_s=self._limit_s, limit_bytes=self._limit_bytes)
         answer = await self._try(result, order)
-        # If no process took the order, the order was lost, because the process that forks had just died. The second
+        # If no process received the order, the order was lost, because the process that forks had just died. The second
         # attempt starts this process again.
         return answer if answer is not None else await self._try(result, order) or b""
 
     async def _try(self, result: BinaryIO, order: Order) -> bytes | None:
-        """Return the answer of a job; None if no process took the order."""
+        """Return the answer of a job, or None if no process received the order."""
         answers, theirs = socket.socketpair()
         process: int | None = None
         try:
@@ -189,19 +194,19 @@ class Workers:
             _end(process, answers)
 
     def require_follower(self) -> None:
-        """Refuse another continuous job if too many already run.
+        """Check that another continuous job may begin.
 
         Raises:
-            BusyError: too many other continuous jobs run.
+            BusyError: too many other continuous jobs are running.
         """
         if self._followed >= MOST_FOLLOWED:
             raise BusyError(f"{self._followed} other runs are being watched. Try again later")
 
     async def follow(self, job: str, **arguments: object) -> AsyncGenerator[bytes]:
-        """Yield the messages of a continuous job. To end its process, close the iterator.
+        """Yield the messages of a continuous job. To end the process of the job, close the iterator.
 
         Raises:
-            JobError: the job failed, a message did not arrive in time, or too many other continuous jobs run.
+            JobError: the job failed, a message did not arrive in time, or too many other continuous jobs are running.
         """
         self.require_follower()
         self._followed += 1
@@ -222,7 +227,7 @@ class Workers:
             _end(process, answers)
 
     def _send(self, order: Order, descriptors: list[int]) -> None:
-        """Send an order. A worker process that has died is started again once."""
+        """Send an order. If the worker process has died, it is started again one time."""
         for attempt in range(2):
             try:
                 if self._orders is None:
@@ -246,13 +251,13 @@ def _end(process: int | None, answers: socket.socket) -> None:
     """End the process of a job, and close the socket for its answers.
 
     Args:
-        process: the descriptor of the process; None if it was not received yet. The process may already have sent its
-            descriptor, and would run to its end if nobody killed it.
+        process: the descriptor of the process; None if it was not received yet. In this case, the process may already
+            have sent its descriptor. It must be killed too, because otherwise it would continue until the job is done.
     """
     with answers:
         if process is None:
             with suppress(OSError):
-                # From this moment on no descriptor can arrive. A process that begins later fails to send its
+                # From this point on, no descriptor can arrive. If a process begins later, it cannot send its
                 # descriptor, and ends.
                 answers.shutdown(socket.SHUT_RD)
                 process = _take_process(answers)
@@ -263,13 +268,15 @@ def _end(process: int | None, answers: socket.socket) -> None:
 
 
 def _take_process(answers: socket.socket) -> int | None:
-    """Return the descriptor of the job's process without waiting; None if the descriptor has not arrived yet."""
+    """Return the descriptor of the process of the job without waiting, or None if the descriptor has not arrived
+    yet.
+    """
     _, descriptors, _, _ = socket.recv_fds(answers, 1, 1, socket.MSG_DONTWAIT)
     return descriptors[0] if descriptors else None
 
 
 async def _receive_message(answers: socket.socket) -> bytes:
-    """Return a message of a continuous job; empty: the job has ended.
+    """Return a message of a continuous job. The message is empty if the job has ended.
 
     Raises:
         FileError: the job failed.
@@ -286,7 +293,9 @@ async def _receive_message(answers: socket.socket) -> bytes:
 
 
 async def _receive_exactly(answers: socket.socket, count: int) -> bytes:
-    """Return the given number of bytes; empty: the process of the job closed its end earlier."""
+    """Return this number of bytes. The result is empty if the process of the job closed its end of the socket
+    earlier.
+    """
     loop = asyncio.get_running_loop()
     found = bytearray()
     while len(found) < count:
@@ -298,8 +307,8 @@ async def _receive_exactly(answers: socket.socket, count: int) -> bytes:
 
 
 async def _receive_process(answers: socket.socket) -> int | None:
-    """Return the descriptor of the job's process, which arrives together with its first byte; None: the process could
-    not begin.
+    """Return the descriptor of the process of the job, which arrives together with its first byte. None means that the
+    process could not begin.
     """
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
@@ -312,7 +321,7 @@ async def _receive_process(answers: socket.socket) -> int | None:
 
 
 async def _receive_words(answers: socket.socket) -> bytes:
-    """Return all bytes until the job's process closes its end."""
+    """Return all bytes that arrive before the process of the job closes its end of the socket."""
     loop = asyncio.get_running_loop()
     words = b""
     while len(words) < _MOST_WORDS_BYTES and (piece := await loop.sock_recv(answers, _MOST_WORDS_BYTES)):

@@ -1,6 +1,6 @@
-"""The commands. Each module defines the arguments, options and help of its commands, and calls the code that does the
-work.
+"""The commands. Each module defines the arguments, the options and the help of its commands, and calls the code that
+does the work.
 
-These modules load nothing that takes time, so that help, completion and wrong calls are answered at once. A command
-loads the modules of its work when it is called.
+These modules import only code that loads quickly, so that help, completion and messages about wrong calls appear at
+once. A command imports the modules that it needs when it is called.
 """

@@ -19,7 +19,7 @@ from tkperf.model.choices import NO_BATCH_OF_SETS
 
 FILE = "BATCH.toml"
 _GIVEN = f"{__name__}.file"
-# Options of a run that a batch does not have, or has in another form. All other options apply to every drive of a
+# Options of a run that do not exist for a batch, or that have another form. All other options apply to every drive of a
 # batch.
 _OF_ONE_RUN = ("name", "device", "force", "yes_destroy", "strict", "mail", "notify_command")
 _OF_ALL = (
@@ -128,13 +128,15 @@ _WORDS_OF_PLAN = {
 _EXAMPLES = {"ssd": "-ssdt iops lat -iod 32", "hdd": "-hddt tp"}
 
 Act = Callable[[str, str | None, dict[str, Any]], None]
-"""Function that executes a call. Its arguments are the batch's name, the suite (None for a batch file), and the
+"""A function that executes a call. Its arguments are the name of the batch, the suite (None for a batch file), and the
 options.
 """
 
 
 class BatchGroup(CommandGroup):
-    """Group of the words that may follow the NAME of a batch: a suite with its drives, or a batch file."""
+    """The group of words that can follow the NAME of a batch. Such a word is a suite, which is followed by its drives,
+    or a batch file.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if len(args) == 1 and not args[0].startswith("-") and not ctx.resilient_parsing:
@@ -169,13 +171,13 @@ class BatchGroup(CommandGroup):
 
 
 def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] = ()) -> BatchGroup:
-    """Return the group of the words that may follow the NAME of a batch.
+    """Return the group of words that can follow the NAME of a batch.
 
     Args:
         act: function that executes the call.
         run: the words of the command before ``batch``, such as ``plan ``.
         text: the help text.
-        own: options that only this command has.
+        own: options that exist only for this command.
     """
 
     words = _WORDS_OF_RUN if run == "" else _WORDS_OF_PLAN
@@ -218,13 +220,13 @@ def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] 
     return group
 
 
-# Help of options that have a further meaning in a batch.
+# Help texts of options that have an additional meaning in a batch.
 _HELP_OF_OPTIONS = {
     "folder": "Folder for all files. Default: current folder.",
     "no_report": "Do not write NAME.html and the reports of the drives when the batch has ended.",
     "detach": "Continue the batch in the background. 'tkperf attach' shows the progress.",
 }
-# Options of a suite that do not concern the measurement, so a batch file does not contain them.
+# Options of a suite that do not concern the measurement. A batch file therefore does not contain them.
 _OF_CALL = (
     "rated",
     "warranty_years",
@@ -247,7 +249,7 @@ _OF_CALL = (
 
 
 def _shared(suite: click.Command) -> list[click.Parameter]:
-    """Return the options of a suite that apply to all drives of a batch, with help about the batch."""
+    """Return the options of a suite that apply to all drives of a batch. Their help texts describe the batch."""
     return [_reword(param) for param in suite.params if param.name not in _OF_ONE_RUN]
 
 
@@ -261,7 +263,7 @@ def _reword(param: click.Parameter) -> click.Parameter:
 
 
 def _complete_devices(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return completions for a further drive, or for a list of tests that the user may continue."""
+    """Return completions for another drive, or for a list of tests that the user may continue."""
     assert isinstance(ctx.command, SuiteCommand)
     return [*ctx.command.complete_list(ctx, incomplete), *Device().shell_complete(ctx, param, incomplete)]
 

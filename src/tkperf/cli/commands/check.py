@@ -1,4 +1,4 @@
-"""tkperf check: check a run against claims of a data sheet or an earlier run."""
+"""tkperf check: check a run against the claims of a data sheet or against an earlier run."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ within_us = { "99" = 500, "99.9" = 900 } claims that 99 % of the I/Os complete w
 
 
 class _CheckCommand(Command):
-    """The command ``check``. It reports which file is missing in a call with a single word, because click would treat
-    this word as the claims file.
+    """The command ``check``. If a call contains a single word, the command reports which file is missing. click itself
+    would interpret this word as the claims file.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -58,8 +58,8 @@ def _describe_missing(word: object) -> str:
 
 
 def _require_claims_file(claims_file: Path) -> None:
-    """Refuse a run file or a batch in place of the claims file. The user may have forgotten the claims file after a
-    pattern such as ``*.tkperf``.
+    """Refuse a run file or a batch that was given instead of the claims file. The user may have forgotten the claims
+    file after a pattern such as ``*.tkperf``.
     """
     run_file = find_run_file_instead(str(claims_file))
     if run_file is not None:
@@ -76,7 +76,7 @@ def _require_claims_file(claims_file: Path) -> None:
     nargs=-1,
     required=True,
     type=RUN_FILE,
-    # click treats all further words as runs, so the claims file is among them.
+    # click interprets all further words as runs, so the claims file is among these words.
     shell_complete=lambda _context, _argument, begun: offer_files(begun, (RUN_FILE_SUFFIX, ".toml")),
 )
 @click.argument("claims_file", type=InputFile(".toml"))
@@ -135,7 +135,7 @@ def check(
 
 
 class _Work(NamedTuple):
-    """Claims to check, and the outputs of the result."""
+    """The claims to check, and the outputs for the result."""
 
     claims_file: Path
     as_json: bool
@@ -146,7 +146,7 @@ class _Work(NamedTuple):
     markdown_file: Path | None
 
     def show(self, view: ReportView, render_json: Callable[[], str], *, brief: bool = False) -> None:
-        """Print the page or the document, and write the files of the page."""
+        """Print the page or the document, and write the page to files."""
         from tkperf.render.export_markdown import render_markdown
         from tkperf.render.reports import render_html
         from tkperf.render.terminal.console import open_console

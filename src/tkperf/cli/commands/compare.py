@@ -1,4 +1,4 @@
-"""tkperf compare: compare runs, drives of one model, or one drive over time."""
+"""tkperf compare: compare several runs, several drives of one model, or one drive over time."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from tkperf.analysis.comparing.comparison import Comparison
 
 PICTURE_SUFFIX = ".png"
-# Widths in characters on a terminal: of a column of values with their ratios, and of the labels before the columns.
+# Widths in characters on a terminal. They are the width of a column of values with their ratios, and the width of the
+# labels before the columns.
 _COLUMN, _LABELS = 18, 32
-# Names of the files that -f writes, by kind.
+# Names of the files that -f writes. The kind of file is the key.
 _NAMES = {
     "html": "comparison.html",
     "pdf": "comparison.pdf",
@@ -34,7 +35,7 @@ _NAMES = {
     "json": "comparison.json",
     "markdown": "comparison.md",
 }
-# Names from the analysis, repeated in this module so that --help does not load the analysis.
+# Names that also exist in the analysis. They are repeated in this module, so that --help does not load the analysis.
 ARRANGEMENTS = ("runs", "cohort", "history")
 
 
@@ -96,8 +97,8 @@ def compare(
     in_folder = files_in(folder, _NAMES.values())
     wanted_files += list(zip(_NAMES, in_folder, strict=False))
     packed = files_in(folder, ["comparison.zip"]) if zipped else []
-    # The outputs are checked now, because the comparison takes long. They are checked again when the names of the
-    # pictures are known.
+    # The outputs are checked at this point, because the comparison takes a long time. They are checked again when the
+    # names of the pictures are known.
     planned = Outputs([*(path for _, path in wanted_files), *packed], inputs=run_files, folders=[folder])
     results, unreadable = [], []
     for path in run_files:
@@ -105,7 +106,7 @@ def compare(
             results.append(load(path))
         except RunFileError as error:
             unreadable.append(error)
-    if unreadable:  # one message names all files, because there may be many
+    if unreadable:  # a single message contains the names of all files, because there may be many files
         for other in unreadable[1:]:
             unreadable[0].add_note(str(other))
         raise unreadable[0]
@@ -117,7 +118,7 @@ def compare(
         outputs.write(path, contents[kind])
     for path in packed:
         outputs.write(path, _zip(written for _, written in wanted_files if written.parent == folder))
-    # stdout is written last, so that all files exist even if its reader, such as head, ends early.
+    # stdout is written last. All files then exist even if the program that reads stdout, such as head, ends early.
     if not planned.on_stdout:
         if full:
             _print_all(comparison, open_console())
@@ -141,13 +142,13 @@ def _print_all(comparison: Comparison, console: Console) -> None:
 
     most_across = max(2, (console.width - _LABELS) // _COLUMN)
     view = build_comparison_page(comparison, most_across)
-    if len(comparison.names) > most_across:  # the part of the overview about each run would be too wide
+    if len(comparison.names) > most_across:  # the part of the overview that describes each run would be too wide
         view = replace(view, overview=view.overview[:1])
     print_page(view, console)
 
 
 def _render(comparison: Comparison, kinds: Collection[str], *, plots: bool) -> dict[str, bytes | str]:
-    """Return the content of each kind of file, and of each plot by its name."""
+    """Return the content of each kind of file, and the content of each plot with its name as the key."""
     from tkperf.page.comparison.build_page import build_comparison_page
     from tkperf.render.export_comparison import render_comparison_json
     from tkperf.render.export_markdown import render_markdown

@@ -1,4 +1,6 @@
-"""tkperf completion: print the script with which a shell completes tkperf's words, and answer bash at each Tab."""
+"""tkperf completion: print the script with which a shell completes the words of tkperf, and answer bash each time the
+user presses Tab.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +35,10 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(kind(context.find_root().command, {}, "tkperf", "_TKPERF_COMPLETE").source())
 
 
-# click's script passes the words into which bash divides the line. bash also divides at colons, so ``sim:sa`` would
-# arrive as three words. The script in this module passes the line itself, and then removes the part before the colon.
-# It also marks file names, so that bash quotes them. Without quotes, a blank would divide a name, and bash would
-# execute ``$(...)`` or ``;`` in the name of a file from someone else.
+# click's script passes the words into which bash divides the line. bash also divides words at colons, so tkperf would
+# receive ``sim:sa`` as three words. The script in this module passes the line itself, and then removes the part before
+# the colon. It also marks file names, so that bash quotes them. Without quotes, a blank would divide a name, and bash
+# would execute ``$(...)`` or ``;`` in the name of a file that another user created.
 _SCRIPT = """\
 %(complete_func)s() {
     local type value word kept
@@ -63,7 +65,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 @add_completion_class
 class LineComplete(BashComplete):
-    """Completion for bash that receives the whole line instead of words."""
+    """The completion for bash that receives the whole line instead of single words."""
 
     name = "bash"
     source_template = _SCRIPT

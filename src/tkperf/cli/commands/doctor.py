@@ -1,4 +1,4 @@
-"""tkperf doctor: facts of a device and of this host before a measurement."""
+"""tkperf doctor: show facts about a device and about this host before a measurement."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
 def show_document(
     document: dict[str, object], build_page: Callable[[dict[str, object]], ReportView], *, as_json: bool
 ) -> None:
-    """Print a document as JSON with its verdict, or as the page that ``build_page`` makes from the document."""
+    """Print a document as JSON with its verdict, or as the page that ``build_page`` builds from the document."""
     page = build_page(document)
     if as_json:
         from tkperf.render.export_json import build_verdict

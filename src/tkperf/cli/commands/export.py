@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Outcome(StrEnum):
-    """Outcome of the export of one run file, in words for the last line of the output."""
+    """The outcome of the export of one run file, in the words that the last line of the output contains."""
 
     EXPORTED = "exported"
     UNCHANGED = "unchanged"
@@ -85,7 +85,7 @@ def export(runs: tuple[Path, ...], dataset_folder: Path, no_seconds: bool) -> No
 
 
 def _export(path: Path, dataset: Dataset, *, seconds: bool) -> _Outcome:
-    """Export a run file, unless the data set already contains the present state of the file."""
+    """Export a run file, unless the data set already contains the current state of the file."""
     from tkperf.analysis.comparing.run_figures import build_run_figures
     from tkperf.analysis.drive_telemetry import place_readings
     from tkperf.model.errors import reason_of
@@ -109,7 +109,7 @@ def _export(path: Path, dataset: Dataset, *, seconds: bool) -> _Outcome:
             return _Outcome.UNDER_WAY
         run = ExportedRun(
             run_id=find_run_id(record.info),
-            file=path.name.encode(errors="replace").decode(),  # a file name may not be valid UTF-8
+            file=path.name.encode(errors="replace").decode(),  # the name of a file may not be valid UTF-8
             stamp=opened.state,
             digest=opened.digest().hex(),
             entries=len(opened.log()),
@@ -134,8 +134,9 @@ def _export(path: Path, dataset: Dataset, *, seconds: bool) -> _Outcome:
 
 
 def _replaces(run: ExportedRun, former: ExportedRun) -> bool:
-    """Return whether the tables of a run must replace its exported tables. They must if they contain a later state of
-    the run, or if the exported tables of the same state were made by another version or with other options.
+    """Return whether the tables of a run must replace the tables that were already exported. They must replace them in
+    two cases: they contain a later state of the run, or the exported tables contain the same state but were written by
+    another version or with other options.
 
     A state is later if it is a changed state of the same file, or if its log contains more entries.
     """

@@ -1,4 +1,4 @@
-"""tkperf import: turn results of other tools into run files."""
+"""tkperf import: convert results of other tools to run files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tkperf.cli.calling import Command
 from tkperf.cli.kinds import OUTPUT_FOLDER, InputFile
 from tkperf.cli.standard_streams import complain
 
-# Number of kinds of warnings that the command line shows. The run file contains all warnings.
+# The greatest number of kinds of warnings that the command line shows. The run file contains all warnings.
 MOST_SHOWN = 12
 
 

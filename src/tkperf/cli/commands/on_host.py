@@ -1,4 +1,4 @@
-"""tkperf on-host: the command that a batch over hosts calls on each host."""
+"""tkperf on-host: the command that a batch over several hosts calls on each host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tkperf plan: estimate time, amount and cost of a run, without running anything."""
+"""tkperf plan: estimate the time, the amount and the cost of a run without executing the run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def plan() -> None:
 
 
 def _add(command: click.Command, device: str) -> None:
-    """Add a command to ``plan``, with the command's own options and the options of plans."""
+    """Add a command to ``plan``. The command has its usual options and also the options of plans."""
     suite = str(command.name)
 
     def look(*, no_probe: bool, as_json: bool, **options: object) -> None:
@@ -58,7 +58,7 @@ def _add(command: click.Command, device: str) -> None:
         made = plan_run(request, look_only=True)
         rates = given_rates(run_options, made)
         if rates is None:
-            # This call reports an impossible plan before the device is read for ten seconds.
+            # This call reports that a plan is impossible before the device is read for ten seconds.
             estimate_run(made, ASSUMED, rating)
             rates = ASSUMED if no_probe else probe_rates(made.dut)
         estimate = estimate_run(made, rates, rating)

@@ -13,7 +13,7 @@ from tkperf.model.input_files import is_toml_path
 
 
 class _Profiles(CommandGroup):
-    """Group ``tkperf profiles``, after which users may type the name of a profile."""
+    """The group ``tkperf profiles``. The user can also give the name of a profile directly after this command."""
 
     def describe_unknown(self, ctx: click.Context, name: str) -> str:
         if closest(name, self.list_commands(ctx)):

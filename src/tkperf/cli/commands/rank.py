@@ -18,8 +18,8 @@ from tkperf.model.errors import RunFileError, UsageError, guess
 if TYPE_CHECKING:
     from tkperf.analysis.comparing.run_figures import RunFigures
 
-# Facts by which drives or runs can be selected. The names are repeated from the analysis, so that --help does not load
-# the analysis.
+# Facts with which a user can select drives or runs. The names also exist in the analysis. They are repeated in this
+# module, so that --help does not load the analysis.
 FACTS = ("model", "firmware", "capacity", "interface", "form", "profile")
 
 
@@ -109,14 +109,12 @@ def rank(
     elif not outputs.on_stdout:
         from dataclasses import replace
 
-        # The overview is omitted, because a terminal cannot fold it, and it would list all runs a second time.
+        # The overview is omitted. A terminal cannot fold it, and it would list all runs a second time.
         print_page(replace(view, overview=()), open_console())
 
 
 def _read(run_files: Sequence[Path]) -> list[RunFigures]:
-    """Return the figures of the runs. A file that cannot be read produces a warning, and the other files are still
-    ranked.
-    """
+    """Return the figures of the runs. If a file cannot be read, print a warning and continue with the other files."""
     from tkperf.pipeline.result_cache import read_figures
 
     found: list[RunFigures] = []
@@ -147,7 +145,7 @@ def _parse_facts(only: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _fact_of(run: RunFigures, name: str) -> str:
-    """Return a fact of a run in the form that ``--only`` compares."""
+    """Return a fact about a run in the form that ``--only`` compares."""
     return _compact(_show_fact(run, name))
 
 
@@ -170,12 +168,12 @@ def _show_fact(run: RunFigures, name: str) -> str:
 
 
 def _compact(text: str) -> str:
-    """Return a text in small letters without blanks, so that ``960 GB`` equals ``960gb``."""
+    """Return a text in lower case and without blanks, so that ``960 GB`` equals ``960gb``."""
     return "".join(text.split()).casefold()
 
 
 def _list_known(runs: Sequence[RunFigures], wanted: Sequence[tuple[str, str]]) -> str:
-    """List the values that exist for the wanted facts."""
+    """Return a list of the values that exist for the requested facts."""
     most = 6
     texts = []
     for name in dict.fromkeys(name for name, _ in wanted):

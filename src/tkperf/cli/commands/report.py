@@ -164,13 +164,14 @@ def report(
         html_file = run_file.with_suffix(".html")
     with ExitStack() as stack:
         stack.enter_context(without_garbage_collection())
-        # All steps that may fail precede the first output, so that nothing is written if one of them fails.
+        # All steps that can fail are executed before the first output, so that nothing is written if one of these steps
+        # fails.
         if html_file is not None or pdf_file is not None:
             require_packages()
         if parquet_folder is not None:
             require_parquet()
         opened = stack.enter_context(RunFile(run_file))
-        # The printer starts early, so that it loads Vega while the results are read.
+        # The printer starts early, so that it loads Vega while tkperf reads the results.
         printer = stack.enter_context(start_printer()) if pdf_file else None
         record = opened.record()
         result = find_results(opened, record)
@@ -192,7 +193,7 @@ def report(
         view = None
         if paged:
             view = build_run_view(opened, record, result, checked, selections, user_facts)
-        elif markdown_file is not None:  # Markdown has no charts, so no seconds are read
+        elif markdown_file is not None:  # Markdown contains no charts, so the one-second samples are not read
             view = build_view(result, checked, user_facts=user_facts)
         xml = None if xml_file is None else _render_xml(result)
         began_s = require_time(result) if any(series_files) else 0.0
@@ -225,7 +226,7 @@ def report(
 
 
 def _render_xml(result: RunResult) -> TkperfXml:
-    """Render results in TKperf's format."""
+    """Return the results in the format of TKperf."""
     from tkperf.render.export_tkperf import render_tkperf_xml
 
     try:
@@ -235,7 +236,7 @@ def _render_xml(result: RunResult) -> TkperfXml:
 
 
 def _refuse_tables_of_others(folder: Path, files: Sequence[Path], run_id: str) -> None:
-    """Refuse a folder that contains the tables of another run, or a data set, because the tables of this run would
+    """Refuse a folder that contains a data set or the tables of another run, because the tables of this run would
     replace the existing files.
     """
     from tkperf.render.dataset import MARKER
@@ -256,7 +257,7 @@ def require_time(result: RunResult) -> float:
     began = None
     with suppress(ValueError):
         began = datetime.fromisoformat(result.info.started_utc or "")
-    if began is None or began.tzinfo is None:  # imported runs may have only a day, or no time zone
+    if began is None or began.tzinfo is None:  # imported runs may contain only a day, or no time zone
         raise UsageError(
             f"{result.info.name} has no series over time, because the start of the run is not known. For example, the "
             "start of an imported run is not known. Use --csv to write the tables of the run"

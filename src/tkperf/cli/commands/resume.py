@@ -1,4 +1,4 @@
-"""tkperf resume: resume an interrupted run, or repeat or add tests of an ended one."""
+"""tkperf resume: continue an interrupted run, or repeat or add tests of a run that has ended."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def resume(run_file: Path, **options: Any) -> None:
 
 
 def _resume_batch(path: Path, options: dict[str, Any]) -> NoReturn:
-    """Continue a batch, and exit."""
+    """Continue a batch, and end the program with its exit code."""
     from tkperf.batch.ledger import read_log
     from tkperf.cli.batch_session import resume_batch
     from tkperf.cli.run_options import BatchOptions

@@ -52,7 +52,7 @@ def serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | N
     """
     from tkperf.system.host import require_descriptors
 
-    # A browser opens several connections, and each page reads files.
+    # The server needs many file descriptors, because a browser opens several connections, and each page reads files.
     require_descriptors(DESCRIPTORS, purpose="serving pages", fault=UsageError)
     if os.geteuid() == 0 and not allow_root:
         raise RefusedError(

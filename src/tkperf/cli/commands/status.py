@@ -1,4 +1,4 @@
-"""tkperf status, attach and stop: runs under way, from any terminal."""
+"""tkperf status, attach and stop: show, follow and end runs in progress from any terminal."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def attach(run_file: Path, progress: str, verbose: bool) -> None:
     print_lines(*describe_ended(run_file, followed.record))
 
 
-# Greatest number of runs that are judged if the user names no run. A verdict requires all steps of a run, so more runs
-# would take too long.
+# The greatest number of runs that are judged if the user names no run. To judge a run, tkperf must read all its steps,
+# so more runs would take too long.
 MOST_JUDGED = 24
 
 
@@ -115,7 +115,7 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     paths = [
         path for path in paths if path.suffix != BATCH_SUFFIX and (run_files or path.resolve() not in runs_of_batches)
     ]
-    if run_files and as_json:  # for a named batch, also list the runs that are under way
+    if run_files and as_json:  # if the user names a batch, also list its runs that are in progress
         under_way = [
             Path(drive.run_file) for batch in batches for drive in batch.drives if drive.stage is DriveStage.RUNNING
         ]
@@ -147,7 +147,7 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
             else f"its run file {writer.path} cannot be reached from here"
         )
         complain(f"tkperf: process {writer.pid} of user {writer.user or 'not known'} runs tkperf, too; {why}")
-    # Errors of damaged files are printed after the rows, so that a damaged file does not hide the other runs.
+    # Errors about damaged files are printed after the rows, so that a damaged file does not hide the other runs.
     for damage in failed[:-1] if run_files else failed:
         complain(f"tkperf: {damage}")
     if failed and run_files:
@@ -158,7 +158,7 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
 
 @contextmanager
 def _hint_at_sudo(command: str, path: Path) -> Iterator[None]:
-    """If the user may not read the run file, add the command with sudo to the error."""
+    """If the user is not allowed to read the run file, add the command with sudo to the error."""
     try:
         yield
     except RunFileError as error:
@@ -191,8 +191,8 @@ def _as_json(
 
 
 _LOOK_EVERY_S = 0.2
-# Time in s after which the reason for the wait is printed. A run usually ends sooner, unless a purge must finish first
-# or the disk of the run file is full.
+# Time in s. If the command waits longer than this time, it prints the reason. A run usually ends sooner, unless a purge
+# must finish first or the disk that stores the run file is full.
 _EXPLAIN_AFTER_S = 5.0
 
 
@@ -232,7 +232,7 @@ def stop(run_file: Path, no_wait: bool) -> None:
 
 
 def _stop_batch(path: Path, *, no_wait: bool) -> None:
-    """Ask the process of the batch to end all its runs. If this process does not exist, ask each run to end."""
+    """Ask the process of the batch to end all its runs. If this process no longer exists, ask each run to end."""
     from tkperf.batch.ledger import ask_batch_to_end, read_batch
     from tkperf.cli.batch_view import describe_batch_end
     from tkperf.model.batch_state import DriveStage

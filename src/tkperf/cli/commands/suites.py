@@ -1,4 +1,4 @@
-"""tkperf ssd, hdd and raid: plan, show, ask, run, show the results."""
+"""tkperf ssd, hdd and raid: build the plan, show it, ask the user, execute the run, and show the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tkperf sweep: measure every combination of threads, queue depths, block sizes, mixes, compressibility."""
+"""tkperf sweep: measure every combination of threads, queue depths, block sizes, mixes and compressibility."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tkperf.model.workload import Access
 
 
 class _Values(click.ParamType[tuple[float, ...]]):
-    """Values that are separated by commas. The table of the test decides which values are valid."""
+    """A list of values that are separated by commas. The table of the test determines which values are valid."""
 
     name = "list"
 
@@ -38,7 +38,7 @@ def _whole(word: str) -> int:
 
 
 def _read_percent(word: str) -> int:
-    """Read a percentage: ``65``, or ``65/35`` as the PTS writes it."""
+    """Return a percentage from a text such as ``65``, or ``65/35`` as in the PTS."""
     reads, stroke, writes = word.partition("/")
     if stroke and _whole(reads) + _whole(writes) != 100:
         raise ValueError(f"the shares of reads and writes in '{word[:20]}' do not add up to 100")

@@ -1,4 +1,4 @@
-"""tkperf tune: settings of the host for a measurement, shown, applied and restored."""
+"""tkperf tune: show, apply and restore the settings of the host for a measurement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tkperf workload: explain files that describe the user's own tests, or make one of a fio job file."""
+"""tkperf workload: explain files in which users describe their own tests, or create such a file from a fio job file."""
 
 from __future__ import annotations
 
@@ -95,13 +95,13 @@ def from_fio(
     if output != STDOUT and output.exists() and not force:
         raise UsageError(f"{output} exists already. Pass --force to replace the file")
     outputs.write(output, written)
-    if output != STDOUT:  # on stdout, the workload file contains the same lines as comments
+    if output != STDOUT:  # if the workload file is written to stdout, it contains the same lines as comments
         for line in options:
             click.echo(line)
 
 
 def _variables(given: Sequence[str]) -> dict[str, str]:
-    """Return the values of ``--set`` by their names."""
+    """Return the values of ``--set``. The names are the keys."""
     variables: dict[str, str] = {}
     for each in given:
         name, equals, value = each.partition("=")
