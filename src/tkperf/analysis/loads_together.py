@@ -261,8 +261,9 @@ def judge_cell(
     """Return the state of a cell.
 
     Args:
-        reads_kept, writes_kept: whether the drive completed the offered reads, or writes; None: none were offered.
-        read_p99_us: the 99th percentile of the read latency; None: there were too few reads, or no reads.
+        reads_kept, writes_kept: whether the drive completed the offered reads, and whether it completed the offered
+            writes. None means that no reads, or no writes, were offered.
+        read_p99_us: the 99th percentile of the read latency. None means that there were too few reads, or no reads.
     """
     if reads_kept is False:
         return CellState.READS_SHORT
@@ -276,7 +277,7 @@ def judge_cell(
 
 
 def find_grid_rules(table: ProfileTable | None) -> GridRules | None:
-    """Return the rules of a grid of reads and writes; None: the test has no such grid."""
+    """Return the rules for a grid of offered reads and writes, or None if the test has no such grid."""
     if not isinstance(table, InterferenceTable):
         return None
     return GridRules(

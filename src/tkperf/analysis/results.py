@@ -296,10 +296,10 @@ class StepHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestResult:
-    """Results of a test.
+    """The results of a test.
 
     Attributes:
-        longest_gap_s: longest time between two steps; 0: each step began before the previous step ended.
+        longest_gap_s: longest time between two steps. The value is 0 if each step began before the previous step ended.
         disturbed_steps: number of steps with each kind of disturbance, or None if not observed.
         not_compared_steps: number of steps in which the I/O of other programs is not known, or None if not observed.
     """

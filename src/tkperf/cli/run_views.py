@@ -140,7 +140,7 @@ class InBackground:
 
 
 def _without_weight(event: Event) -> Event:
-    """Remove from a finished step the data that no view shows, because many steps may have to wait.
+    """Return a finished step without the data that no view shows, because many steps may have to wait in memory.
 
     Views show a percentile only for steps with an offered rate. Such a step keeps its histograms.
     """

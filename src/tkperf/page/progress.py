@@ -70,9 +70,9 @@ class CellHistories:
     """The values of the main quantity of a section, for each cell. ``current`` is the cell that tkperf measures now.
 
     Attributes:
-        names: the name of each cell, for loads whose parameters do not distinguish the cells; empty: the parameters
-            determine rows and columns.
-        part: word for the place of a value: round, slice or area.
+        names: the name of each cell, for loads whose parameters do not distinguish the cells. It is empty if the
+            parameters determine rows and columns.
+        part: word for the part in which a value was measured: round, slice or area.
         unit: unit of the values.
         most: greatest number of values that are kept for a cell. If a cell has this many values, earlier values may be
             missing.
@@ -92,8 +92,9 @@ class LiveSquare:
     """A measured cell of the grid of offered reads and writes.
 
     Attributes:
-        latency_us: the 99th percentile of the read latency in µs; None: the cell has no such latency that counts.
-        word: the word in place of the latency.
+        latency_us: the 99th percentile of the read latency in µs. None means that the cell has no such latency, or that
+            its latency does not count.
+        word: the word that is shown instead of the latency.
         is_within: whether the latency is within the limit.
     """
 
@@ -109,8 +110,8 @@ class LiveGrid:
     Attributes:
         rows: offered writes in MB/s.
         columns: offered reads in IOPS.
-        squares: row by row; None for a cell that has not been measured.
-        current: row and column of the cell that tkperf measures now.
+        squares: the cells, row by row; None for a cell that has not been measured.
+        current: row and column of the cell that tkperf is measuring.
         words: the meaning of the words in the squares.
     """
 
@@ -286,7 +287,7 @@ def _cells(state: RunState) -> CellHistories | None:
     names: tuple[str, ...] = ()
     if state.compares_reads:
         title = f"Reads, {state.quantity.title}, {several} by {several}"
-        # A neighbour may only read, too, but the reader is the first stream.
+        # A neighbour can also be a stream that only reads, but the reader is always the first stream.
         loads = [load for load in shown if load.stream is None and not load.flushes]
         names = tuple(_name_row_of_reads(load, state.cell_states.get(load)) for load in loads)
         shown = {_read_key(load): state.histories.get(_read_key(load), []) for load in loads}
@@ -320,13 +321,13 @@ def _name_row(load: Workload, *, several: bool) -> str:
     return f"{together}: {name_stream(load)}" if several else name_stream(load)
 
 
-# The words in the squares of a grid that contain no latency, with their meanings.
+# The words that squares of the grid can contain instead of a latency, with their meanings.
 _NOT_REACHED, _FEW, _DONE = "-", "few", "done"
 _MEANINGS = {_NOT_REACHED: "offered rates not reached", _FEW: "too few reads for p99", _DONE: "all writes done"}
 
 
 def _grid(state: RunState) -> LiveGrid | None:
-    """Return the grid of offered reads and writes so far; None: the section has no such grid."""
+    """Return the grid of offered reads and writes so far, or None if the section has no such grid."""
     rules = state.grid_rules
     if rules is None or not state.compares_reads:
         return None

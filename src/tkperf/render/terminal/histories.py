@@ -203,7 +203,9 @@ def draw_grid(
 
 
 def choose_around(count: int, at: int, most: int) -> range:
-    """Return the rows or columns to show: all of them, or as many as fit around the place ``at``."""
+    """Return the numbers of the rows or columns that are shown. If not all of them fit, these are the numbers around
+    the place ``at``.
+    """
     first = max(0, min(at - most // 2, count - most))
     return range(first, min(count, first + most))
 

@@ -40,7 +40,8 @@ _MOST_LINES_OF_A_REMARK = 3
 _LABEL = 8
 _WIDEST_BAR = 40
 _GAP = 2
-# Width of a square of the grid of reads and writes. A grid of eleven columns fits a terminal of 80 columns.
+# The width of a square in the grid of reads and writes. With this width, a grid of eleven columns fits into a terminal
+# with 80 columns.
 _SQUARE = 5
 _STREAM_COLUMNS = ("stream", "IOPS", "offered", "MB/s", "mean", "p99")
 # The smallest widths of these columns. With these widths, the columns do not move from second to second.
@@ -242,7 +243,9 @@ class _Drawing:
         return lines
 
     def cells(self, most_lines: int) -> list[Text]:
-        """Draw the history of each cell with as many rows as fit, or the grid of reads and writes."""
+        """Return lines that show the history of each cell, with as many rows as fit. If the section has a grid of reads
+        and writes, the lines show the grid instead.
+        """
         if self._progress.grid is not None:
             return self._grid(self._progress.grid, most_lines)
         cells = self._progress.cells
@@ -265,7 +268,9 @@ class _Drawing:
         )
 
     def _grid(self, grid: LiveGrid, most_lines: int) -> list[Text]:
-        """Draw the grid of reads and writes. If there is not enough room, draw the part around the current cell."""
+        """Return lines that show the grid of reads and writes. If there is not enough space, they show the part around
+        the current cell.
+        """
         most_rows = most_lines - 2 - bool(grid.words)
         if most_rows < 1:
             return []
