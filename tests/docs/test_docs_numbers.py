@@ -299,7 +299,7 @@ NUMBERS = [
     ),
     (
         "docs/explanation/method.md",
-        r"The device did at least (\d+) % of the offered I/Os",
+        r"The device completed at least (\d+) % of the offered I/Os",
         (100 * characteristics_search.LEAST_DONE,),
     ),
     (
@@ -323,7 +323,7 @@ NUMBERS = [
         r"exceed both ([\d.]+) % of fio's bytes and (\d+) KiB",
         (100 * of_io.FOREIGN_SHARE, of_io.LEAST_FOREIGN_BYTES / KIB),
     ),
-    ("docs/explanation/method.md", r"or ([\d,]+) MB/s\)", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
+    ("docs/explanation/method.md", r"the plan assumes ([\d,]+) MB/s\.", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
     ("docs/explanation/method.md", r"years of warranty \(default: (\d+)\)", (DEFAULT_WARRANTY_YEARS,)),
     # Sentences about telemetry, purges and searches for data.
     (
