@@ -62,8 +62,8 @@ def test_a_figure_of_a_window_opens_its_rounds(visit: Visit) -> None:
 
 
 def test_the_whole_and_each_round_are_a_key_away(visit: Visit) -> None:
-    """The list of parts in the dialog can be used with the arrow keys. The buttons near the list can also be used in
-    this manner.
+    """The list of parts in the dialog can be used with the arrow keys. The buttons near the list select the previous
+    and the next part.
     """
     section = section_of(visit)
     visit.open(f"#{CELL}")
