@@ -20,8 +20,8 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 LAB_FIGURES = CHECKOUT / ".lab/last/accuracy.json"
-# {json} is replaced with the path of the file to which the command writes its figures. docs/explanation/accuracy.md
-# contains the same list of commands, and a test compares both lists.
+# The script replaces {json} with the path of the file to which the command writes its figures. The page
+# docs/explanation/accuracy.md contains the same list of commands, and a test compares both lists.
 COMMANDS = {
     "one-job": "python bench/against_fio.py --jobs 1 --json {json}",
     "two-jobs": "python bench/against_fio.py --jobs 2 --step-s 12 --pairs 14 --json {json}",

@@ -98,8 +98,8 @@ def by_hand(job: Path, *options: str) -> Figures:
 
 
 def by_tkperf(permit: ErasePermit, step: Step, counters: Counters) -> tuple[Figures, float]:
-    """Return the figures of a step, and the share of CPU time that tkperf itself used between the first and the last
-    sample of the step.
+    """Return the figures of a step. Also return the share of CPU time that tkperf itself used between the first and the
+    last sample of the step.
     """
     jobs = DeviceJobs(PermittedDevice(permit=permit, ioengine=ChosenEngine(name=IOENGINE), active_range=RANGE))
     engine = FioEngine(jobs, version="", cpus=2, seeds=Seeds(1))

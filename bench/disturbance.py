@@ -276,8 +276,8 @@ def run(
 
 
 def scatter(usual: list[float] | None) -> float:
-    """Return by which share of its median an undisturbed result may differ by chance: three robust standard
-    deviations.
+    """Return the share of its median by which an undisturbed result may differ by chance. The share is three robust
+    standard deviations.
     """
     if not usual:
         return 0.0

@@ -1,4 +1,6 @@
-"""Functions that enlarge one table, text or blob of a run file, and the list of all cases that use these functions."""
+"""Functions that enlarge one table, text or blob of a run file. The module also lists all cases that use these
+functions.
+"""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class Run:
 
 
 def simulated_runs() -> Iterator[Run]:
-    """Yield the runs on simulated drives: all profiles, all presets, and each command that measures."""
+    """Yield the runs on simulated drives. They cover all profiles, all presets, and each command that measures."""
     for profile in PROFILES:
         tests = ("--test", "all") if profile in WITH_ALL_TESTS else ()
         yield Run(f"profile-{profile}", ("ssd", "NAME", "sim:sata-ssd", "--profile", profile, *tests))

@@ -41,7 +41,7 @@ from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestStarted
 SIZE_BYTES = 1 << 30
 DAY_S = 86_400
 SLICE_S = 60
-# Rates of a slower SATA drive, and of a slow SATA drive or the cache of a hard disk.
+# The rate of a slower SATA drive, and the rate of a slow SATA drive or of a hard disk with a cache.
 SLOWER_IOPS = (20_000, 2_000)
 WORKLOAD = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=4, io_depth=32)
 

@@ -94,7 +94,9 @@ def break_down(words: Sequence[str | Path]) -> dict[str, float]:
 
 
 def measure_status(folder: Path, run: Path | None, times: int) -> None:
-    """Print the times of the first call and of later calls of ``tkperf status`` for copies of an ended run."""
+    """Print how long the first call and later calls of ``tkperf status`` take. The calls list copies of an
+    ended run.
+    """
     if run is None:
         run = folder / "made/run.tkperf"
         made = ("ssd", "run", "sim:sata-ssd", "--test", "all", "-q", "--no-report")

@@ -54,7 +54,8 @@ RANGE = ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES)
 IOPS, P999 = "IOPS", "p99.9 latency"
 LIMITS = {IOPS: (0.99, 1.01), P999: (0.95, 1.05)}
 
-# The figures of one call: name of the stream -> name of the figure -> value. Flushes are separate streams.
+# The figures of one call. The first key is the name of the stream, and the second key is the name of the figure.
+# Flushes are separate streams.
 Figures = Mapping[str, Mapping[str, float]]
 
 

@@ -43,8 +43,8 @@ TKPERF = [sys.executable, "-m", "tkperf"]
 NAME = 'name = "pts-e-1.1"\ntitle = "SNIA PTS-E 1.1 (2013)"'
 ENDS = "read_percent = 0\nslice_s = 60\nmax_slices = 1440\ncapacity_multiple = 4\nround_every_slices = 30"
 WRITES, TOGETHER = "0", "together"
-# Limits for 24 hours of a stream of writes, of a mix with a histogram for each direction, and of the four streams. The
-# four streams also have histograms of trims and flushes.
+# Limits for the size of 24 hours: of a stream of writes, of a mix with a histogram for each direction, and of the four
+# streams. The four streams also have histograms for trims and flushes.
 LIMITS_MB = {WRITES: 10.0, "65": 15.0, TOGETHER: 50.0}
 MOST_REPORT_RATIO = 2.0
 STREAMS = """

@@ -42,7 +42,8 @@ from tkperf.runfile.reader import read_run
 # docs/explanation/accuracy.md states these limits.
 MOST_AT_ONE_SECOND = 1.03
 MOST_AT_ONE_MINUTE = 1.002
-# Share of one CPU in steps of a minute, in percent: for one load, and for streams with up to 12 threads.
+# The share of one CPU in steps of a minute, in percent. One limit applies to a single load, and the other to streams
+# with up to 12 threads.
 MOST_CPU_PERCENT = {"long": 0.3, "together": 0.6}
 TOGETHER_SLICES = 3
 # The script leaves out the times at the ends of a step, in which tkperf reads the drive often and prepares the next

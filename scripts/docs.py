@@ -83,8 +83,8 @@ def _with_names(page: str) -> str:
 
 
 def gather(source: Path) -> None:
-    """Copy all pages into one folder: the pages in docs/, the pages above docs/, and the reference of the Python
-    API.
+    """Copy all pages into one folder. These are the pages in docs/, the pages above docs/, and the reference of the
+    Python API.
     """
     shutil.copytree(DOCS, source)
     for above, name in ABOVE.items():

@@ -136,9 +136,7 @@ def _wanted_links(tree: Path) -> Iterator[str]:
 
 
 def _target(link: str) -> str:
-    """Return the target of one of the links of the installation. The target is relative, so that it is also correct
-    below DESTDIR.
-    """
+    """Return the target of a link of the installation. The target is relative, so it is also correct below DESTDIR."""
     return os.path.relpath(CURRENT / link, Path(link).parent)
 
 
@@ -148,8 +146,8 @@ def _is_ours(place: Place, link: str) -> bool:
 
 
 def _refuse_foreign_files(place: Place) -> None:
-    """Refuse to replace files of other programs. TKperf 2.2, for example, installs a tkperf into the same folder. This
-    check runs before anything is created.
+    """Refuse to replace files of other programs. For example, TKperf 2.2 installs a tkperf into the same folder. This
+    check runs before any file is created.
     """
     for link in ("bin/tkperf", *COMPLETIONS.values()):
         path = place.root / link

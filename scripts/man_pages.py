@@ -72,10 +72,10 @@ def _page(command: click.Command, context: click.Context, *, others: list[str] |
 
 
 def parts_of_help(command: click.Command) -> tuple[list[str], list[str], str]:
-    """Return the paragraphs, the lines of examples, and the sentence about exit codes.
+    r"""Return the paragraphs, the lines of examples, and the sentence about exit codes.
 
-    Blocks that click is told not to wrap (``\\b``) are examples, exit codes, or a paragraph that
-    keeps its lines, which is marked by its leading ``\\b`` here as well.
+    The author of a help text can tell click not to wrap a block (``\\b``). Such a block contains examples, exit codes,
+    or a paragraph that keeps its lines. In the result, the leading ``\\b`` still marks such a paragraph.
     """
     prose: list[str] = []
     examples: list[str] = []

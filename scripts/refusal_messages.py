@@ -331,8 +331,8 @@ def _require_same(what: str, found: Iterable[str], known: Iterable[str]) -> None
 
 
 def template(node: ast.expr) -> str:
-    """Return a text in which variable parts are blanks: ``f"{path} is locked by {who}"`` becomes ``… is locked by
-    …``.
+    """Return a text in which the variable parts are replaced with "…". For example, ``f"{path} is locked by {who}"``
+    becomes ``… is locked by …``.
     """
     match node:
         case ast.Constant(value=str(text)):

@@ -98,10 +98,10 @@ class FreeTarget:
         self.acts.append("recheck")
 
     def make_ready_to_fill(self) -> None:
-        """Do nothing, because this target is always ready."""
+        """Do no work, because this target is always ready."""
 
     def make_ready(self, **_: object) -> None:
-        """Do nothing, because this target is always ready."""
+        """Do no work, because this target is always ready."""
 
     def purge(self, **_: object) -> PurgeResult:
         self.acts.append("purge")

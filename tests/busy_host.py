@@ -1,4 +1,4 @@
-"""A host with a simulated drive on which another program uses the CPUs in steps that a test selects."""
+"""A host with a simulated drive. A test selects steps in which another program uses the CPUs of the host."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class Host:
 
 @dataclass
 class Lab:
-    """A host from which batches are conducted, and other hosts that it reaches over SSH."""
+    """A host that conducts batches, and other hosts that it reaches over SSH."""
 
     folder: Path
     here: Host

@@ -138,8 +138,8 @@ _MB = IOPS_OF_MB
 def build_review(
     name: str, page: str, parts: Sequence[tuple[float, float]], course: Course, *, long: bool = False
 ) -> NamedSeries:
-    """Return a series of a drive, built from the figures in a published review. Each part is a pair: the rate in MB/s,
-    and the total amount in GB that has been written when the part ends.
+    """Return a series of a drive that is built from the figures in a published review. Each part consists of the rate
+    in MB/s and the total number of GB that have been written when the part ends.
     """
     return NamedSeries(
         name=name,
@@ -246,8 +246,8 @@ SERIES = (
 
 
 WITHIN_VALUE, WITHIN_PLACE, WITHIN_START = 0.03, 0.10, 0.15
-"""Shares by which values may differ from the known ones: the value of a level (also after a drop), the end of a level,
-and the start of the last level.
+"""Shares by which values may differ from the known values. One share is for the value of a level, including a level
+after a drop. The others are for the end of a level and for the start of the last level.
 """
 
 

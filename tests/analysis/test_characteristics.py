@@ -76,8 +76,8 @@ def check(run: RunResult, test: str, metric: str, limit: str) -> tuple[ClaimStat
     ],
 )
 def test_a_limit_that_was_not_found_is_bounded(done: tuple[float, ...], words: str, saturated: str) -> None:
-    """A limit that was not found is reported with a bound: above the last level without a backlog, or below the first
-    level with a backlog. The reported limit is never 0.
+    """If a limit was not found, it is reported with a bound. The limit lies above the last level without a backlog, or
+    below the first level with a backlog. The reported limit is never 0.
     """
     assert found_in(demand(*done))["no_backlog_iops"].workload == WORK
     *_, table = build_section_tables(demand(*done).tests[0], None)

@@ -264,8 +264,8 @@ def one_test(test: str, values: Sequence[float | None], **section: Any) -> dict[
     ],
 )
 def test_a_baseline_allows_what_it_says(test: str, seen: float, state: ClaimState, margin: float) -> None:
-    """A baseline of 100 within 10 % allows rates of at least 90 and latencies of at most 110, also in imports of fio.
-    The expected margins were calculated by hand.
+    """A baseline of 100 within 10 % allows rates of at least 90 and latencies of at most 110. This rule also applies to
+    imports of fio. The expected margins were calculated by hand.
     """
     earlier = made_up_run("old", one_test(test, (100.0, 100.0)))
     (found,) = check_against(earlier, made_up_run("new", one_test(test, (seen, seen)))).claim_results

@@ -117,7 +117,9 @@ def test_different_conditions_are_named(slow: RunResult, fast: RunResult) -> Non
 
 
 def test_a_run_that_is_not_steady_or_not_complete_is_named(slow: RunResult) -> None:
-    """A run that is not steady is compared, and the comparison names the section that did not reach steady state."""
+    """If a run is not steady, it is still compared. The comparison names the section that did not reach steady
+    state.
+    """
     test = slow.tests[0]
     broken = replace(slow, tests=(replace(test, sections=(replace(test.sections[0], steady=False),)),))
     assert any("IOPS did not reach steady state" in each for each in texts(compare([slow, broken])))

@@ -346,8 +346,8 @@ def with_telemetry(run: RunResult, **facts: Any) -> RunResult:
 
 
 def test_telemetry_is_said_where_it_may_be_why() -> None:
-    """A comparison lists differences of telemetry: temperatures that differ by at least 10 °C, and write amplification
-    that differs by at least a tenth. Throttling is also a conclusion.
+    """A comparison lists differences of telemetry if temperatures differ by at least 10 °C, or if the write
+    amplification differs by at least a tenth. Throttling is also a conclusion.
     """
     cool = with_telemetry(iops_run("A", around(100)), throttled_s=0.0, temperature_most_c=45.0, write_amplification=2.0)
     hot = with_telemetry(iops_run("B", around(50)), throttled_s=190.0, temperature_most_c=71.0, write_amplification=2.5)
@@ -921,8 +921,8 @@ def test_every_key_of_the_json_is_on_its_page() -> None:
 
 
 def test_json_tells_which_run_a_notice_is_of() -> None:
-    """The JSON document of a comparison lists the notices of each run, so that a reader cannot mistake the numbers of a
-    model for measured numbers.
+    """The JSON document of a comparison lists the notices of each run. A reader can therefore not mistake the numbers
+    of a model for measured numbers.
     """
     runs = [iops_run("A", (1, 2)), iops_run("B", (3, 4), notices=("SIMULATED: a model",))]
     document = json.loads(render_comparison_json(compare(runs)))

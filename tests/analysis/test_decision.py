@@ -73,7 +73,7 @@ def uses_of(*runs: RunResult) -> dict[str, str]:
     return dict(describe_uses(*decide(*runs)))
 
 
-# ---- which run has which rank
+# ---- the rank of each run
 
 
 @pytest.mark.parametrize(("value", "title"), [(900.0, "; better but not ranked: X at 1"), (90.0, "")])

@@ -48,7 +48,7 @@ def cell(load: Workload, done_iops: float, p99_us: float) -> CellResult:
 
 
 def grid_section(*, able: int = 4, slow_from: int = 9) -> SectionResult:
-    """Return a grid of 5 x 5 rates in which the drive keeps up as long as the sum of both levels is at most ``able``.
+    """Return a grid of 5 x 5 rates. The drive completes all offered I/Os if the sum of both levels is at most ``able``.
 
     Reads take longer than 1 ms if the sum of both levels is at least ``slow_from``. A cell that was not reached has a
     latency of 1 µs.

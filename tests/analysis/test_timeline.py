@@ -125,8 +125,8 @@ def test_a_blip_of_a_mean_is_found_though_some_are_missing_and_others_added() ->
 
 
 def test_a_period_between_two_seconds_is_found_in_a_day_of_seconds() -> None:
-    """Spikes every 780.4 s are found in half a day of seconds, although each spike is up to a second early or late and
-    the level drifts slowly.
+    """Spikes every 780.4 s are found in half a day of seconds. Each spike is up to a second early or late, and the
+    level drifts slowly.
     """
     random = np.random.default_rng(5)
     count = 43_200

@@ -186,8 +186,8 @@ def compared(first: RunResult, second: RunResult) -> tuple[ComparedRow, Entry]:
 def test_a_ratio_is_within_noise_if_its_interval_contains_one(
     second: float, half: float, change: Change, text: str
 ) -> None:
-    """A ratio is within noise if its interval contains 1, even if the ranges of the rounds do not overlap. An interval
-    that also contains a difference of more than 10 % decides nothing.
+    """A ratio is within noise if its interval contains 1, even if the ranges of the rounds do not overlap. If the
+    interval also contains a difference of more than 10 %, the comparison is not decided.
     """
     _, entry = compared(
         run_with([100, 100], even(100, half)), run_with([second, second], even(second, half * second / 100))

@@ -187,7 +187,9 @@ def test_a_section_whose_end_is_lost_is_damage() -> None:
     ],
 )
 def test_a_reason_keeps_the_names_of_sections_apart(names: tuple[str, ...], words: str) -> None:
-    """A name of a section that contains a comma is quoted in a reason, so that the names remain distinguishable."""
+    """If the name of a section contains a comma, a reason quotes the name. The names of several sections therefore
+    remain distinguishable.
+    """
     reason = VerdictReason(code=ReasonCode.STEADY_STATE_NOT_JUDGED, sections=names)
     assert describe_reason(reason, a_run()) == words
 

@@ -106,8 +106,8 @@ def test_a_file_that_others_can_write(tmp_path: Path, mode: int) -> None:
 
 
 def test_a_folder_that_others_can_write_to(tmp_path: Path) -> None:
-    """A file in a folder that other users can write to is refused, even through a link of the caller, because other
-    users could replace the file.
+    """A file is refused if its folder is writable for other users, because they could replace the file. This also
+    applies if the caller names the file through a link.
     """
     folder = tmp_path / "shared"
     folder.mkdir()

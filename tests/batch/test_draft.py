@@ -165,7 +165,7 @@ def test_mistakes(tmp_path: Path, text: str, says: str) -> None:
 
 
 def test_claims_with_a_mistake(tmp_path: Path) -> None:
-    """Claims are read before anything is measured, and a mistake in them is reported with its key."""
+    """Claims are read before the measurement begins. A mistake in them is reported with its key."""
     (tmp_path / "claims.toml").write_text(CLAIMS.replace("at_least", "at_leats"))
     path = tmp_path / "lab.toml"
     path.write_text(f'claims = "claims.toml"\n{SSD}')
@@ -178,9 +178,7 @@ def test_claims_with_a_mistake(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o620, 0o602])
 def test_a_file_that_others_can_write(tmp_path: Path, mode: int) -> None:
-    """A batch file that other users can write to is refused, because a batch file may name a command that runs as
-    root.
-    """
+    """A batch file may name a command that runs as root. It is therefore refused if other users can write to it."""
     path = tmp_path / "lab.toml"
     path.write_text(SSD)
     path.chmod(mode)

@@ -208,7 +208,7 @@ def test_after_consent_such_a_host_is_asked_again_and_leaves_no_file_here(
 
 
 def test_news_have_the_number_of_the_whole_batch_and_times_of_the_clock_here(tmp_path: Path) -> None:
-    """News of a host contain the drive numbers of the whole batch and times according to the local clock, even if the
+    """News of a host contain the drive numbers of the whole batch. Their times follow the local clock, even if the
     clock of the host is an hour ahead.
     """
     now_s = time.time()

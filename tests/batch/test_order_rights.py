@@ -120,7 +120,7 @@ def test_what_is_sent_or_shipped_is_accepted(tmp_path: Path) -> None:
 
 
 def test_the_environment_of_the_caller_has_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of the caller has no effect: tkperf drops variables that name programs, folders or modules, and
+    """The environment of the caller has no effect. tkperf drops variables that name programs, folders or modules, and
     leaves the current folder.
     """
     monkeypatch.chdir(tmp_path)
@@ -141,7 +141,7 @@ def test_the_environment_of_the_caller_has_no_effect(tmp_path: Path, monkeypatch
 
 
 def test_a_program_of_the_caller_is_not_run_as_root(tmp_path: Path) -> None:
-    """A program of the caller is never run as root: tkperf uses the fio of the host, even if PATH and TKPERF_FIO name
+    """A program of the caller is never run as root. tkperf uses the fio of the host, even if PATH and TKPERF_FIO name
     another program.
     """
     trap, touched = tmp_path / "fio", tmp_path / "touched"

@@ -148,8 +148,7 @@ def _become(order_file: int, *streams: int) -> None:
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
-        # The child ends here without Python's own shutdown, because Python's threads and exit handlers belong to the
-        # server.
+        # The child ends here without Python's shutdown, because the threads and exit handlers belong to the server.
         _end(code)
 
 

@@ -1,4 +1,4 @@
-"""A terminal emulator that executes the control sequences which the live view writes."""
+"""A terminal emulator that executes the control sequences of the live view."""
 
 from __future__ import annotations
 

@@ -138,8 +138,8 @@ def test_a_view_that_hangs_is_left_to_itself() -> None:
 
 
 def test_json_lines_say_how_many_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the reader of a pipe is slow, each JSON line is complete, and the number of lines plus the number of dropped
-    events is the number of all events.
+    """If the reader of a pipe is slow, each JSON line is still complete. The sum of the lines and of the dropped events
+    equals the number of all events.
     """
     monkeypatch.setattr(run_views, "MOST_SAMPLES", 10)
     reader, writer = os.pipe()

@@ -116,7 +116,7 @@ def test_a_run_file_needs_no_import(tmp_path: Path) -> None:
 
 
 def test_an_output_folder_that_cannot_be_written_is_found_at_once(tmp_path: Path) -> None:
-    """An output folder that cannot be written is reported before the purge, which may take an hour."""
+    """If an output folder cannot be written, this is reported before the purge, because a purge may take an hour."""
     (tmp_path / "file").write_text("")
     done = tkperf("ssd", "n", "sim:sata-ssd", "--output", tmp_path / "file" / "sub")
     assert_clear(done, 6, "cannot write to the output folder")

@@ -99,14 +99,14 @@ def paths(*values: str) -> list[str]:
     ],
 )
 def test_a_tab_offers(folder: Path, line: str, values: list[str]) -> None:
-    """The completions match the argument at the cursor: files of the expected kind, or folders that may contain such
-    files.
+    """The completions match the argument at the cursor. They are files of the expected kind, or folders that may
+    contain such files.
     """
     assert offered(line) == values
 
 
 def test_block_devices_are_offered_by_their_folder() -> None:
-    """For a device, the shell offers the existing drives and nothing else under /dev."""
+    """For a device, the shell offers only the existing drives from /dev."""
     found = offered("tkperf doctor /dev/")
     for line in found:
         kind, _, path = line.partition(",")

@@ -187,8 +187,8 @@ def test_ctrl_c_at_the_question_ends_all_of_it(image: Path, run_path: Path) -> N
 @fio
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_to_the_command_alone_ends_both(image: Path, run_path: Path, number: signal.Signals) -> None:
-    """A signal that reaches only the command, as ``kill PID`` sends it, ends the command and its detached process if
-    the user has not confirmed yet.
+    """``kill PID`` sends a signal only to the command. If the user has not confirmed yet, this signal ends the command
+    and its detached process.
     """
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")

@@ -153,7 +153,7 @@ def damaged(run_file: Path, folder: Path) -> int:
 
 
 def defect(run_file: Path, folder: Path) -> int:
-    """Return the exit code after a defect: the function that prints results divides by zero."""
+    """Return the exit code after a defect. In this test, the function that prints results divides by zero."""
     program = (
         "import sys, tkperf.cli.ending as show; from tkperf.cli.main import main\n"
         "show.print_run = lambda path, full: 1 / 0\n"

@@ -128,8 +128,8 @@ def test_a_changed_file_replaces_its_run(runs: Path, tmp_path: Path) -> None:
 
 
 def test_a_changed_status_of_a_file_is_no_change(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If only the status of a run file changed, such as its permissions, the next export reads the file once and leaves
-    the data set as it is. Later exports do not open the file.
+    """If only the status of a run file changed, such as its permissions, the next export reads the file once. It does
+    not change the data set. Later exports do not open the file.
     """
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
@@ -283,7 +283,7 @@ def test_an_export_that_was_killed_at_its_beginning_can_be_repeated(runs: Path, 
     ],
 )
 def test_other_folders_are_refused(runs: Path, tmp_path: Path, prepare: object, says: str) -> None:
-    """An export refuses a folder that is no data set, and writes nothing into this folder."""
+    """If a folder is not a data set, an export refuses the folder and writes no file into it."""
     folder = tmp_path / "folder"
     folder.mkdir()
     prepare(folder)  # type: ignore[operator]

@@ -37,7 +37,7 @@ SERVE = ("serve", ".", "--port", "0", "--allow-root")
     ids=["ssd-8", "ssd-16", "ssd-30", "batch-16", "serve-30"],
 )
 def test_it_ends_with_one_clear_error(limit: int, words: tuple[str, ...], code: int, tmp_path: Path) -> None:
-    """If the limit of open files is too small, the command ends before it writes anything: it creates no run file, no
+    """If the limit of open files is too small, the command ends before it writes a file. It creates no run file, no
     scratch file and no temporary folder.
     """
     folder, temporary = tmp_path / "here", tmp_path / "tmp"

@@ -1,4 +1,4 @@
-"""``tkperf workload from-fio`` either converts a job file of fio to a workload file, or writes nothing."""
+"""``tkperf workload from-fio`` either converts a whole job file of fio to a workload file, or writes no file."""
 
 from __future__ import annotations
 

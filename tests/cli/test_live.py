@@ -85,7 +85,7 @@ def begin(kind: StepKind, workload: Workload, *, planned_bytes: int | None = Non
 
 
 def in_a_round(ioengine: str = "io_uring") -> RunState:
-    """Return the state of a run in the middle of the sixth round of the IOPS test."""
+    """Return the state of a run in the IOPS test, in the middle of the sixth round."""
     state = RunState()
     state.take(RunStarted(info=run_info(name="D3", ioengine=ioengine), tests=("iops", "lat", "tp", "writesat")))
     state.take(TestStarted(test="iops", at_s=0))
@@ -105,8 +105,8 @@ def lines_of(state: RunState, width: int = 79, height: int = 23, **options: str)
 
 
 def test_a_round_is_told_in_24_lines_of_80_columns() -> None:
-    """In a round, 24 lines of 80 columns show the number of the round, the progress of step and run, the end, the
-    current second and every cell.
+    """In a round, 24 lines of 80 columns show the number of the round, the progress of the step and of the run, and the
+    expected end. They also show the current second and every cell.
     """
     lines = lines_of(in_a_round())
     assert lines[0].startswith("── D3 ── test 1 of 4: iops lat tp writesat ──")

@@ -1,4 +1,6 @@
-"""``tkperf plan`` accepts the options of a run, prints the estimate of the run, and changes nothing."""
+"""``tkperf plan`` accepts the options of a run and prints the estimate of the run. It has no effect on devices and
+files.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Resumptions that are refused: one clear line is printed with the right exit code, and the run file does not
-change.
+"""Resumptions that are refused. tkperf prints one clear line and ends with the right exit code, and the run file does
+not change.
 """
 
 from __future__ import annotations
@@ -248,8 +248,8 @@ def test_a_plan_that_is_another_now(run_file: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run file that cannot be opened for writing, as on a disk that became read-only after errors of its file system,
-    is refused.
+    """If a run file cannot be opened for writing, the resumption is refused. This happens, for example, if a disk
+    became read-only after errors of its file system.
     """
     opened: Callable[..., int] = os.open
 
@@ -329,7 +329,7 @@ def test_a_purge_command_is_not_added(run_file: Path) -> None:
 @pytest.mark.fio
 @pytest.mark.parametrize("detach", [(), ("--detach",)])
 def test_no_command_of_a_run_file_is_run(detach: tuple[str, ...], on_a_file: tuple[Path, Path], tmp_path: Path) -> None:
-    """tkperf never executes a command that a run file contains, even if the user confirmed everything else."""
+    """tkperf never executes a command that a run file contains, even if the user confirmed all other facts."""
     path, scratch = on_a_file
     command = f"touch {tmp_path / 'made'} {{device}}"
     with_command(path, command)

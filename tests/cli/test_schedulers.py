@@ -38,8 +38,8 @@ def lab() -> Iterator[Lab]:
 
 @pytest.mark.skipif(find("ansible-playbook") is None, reason="there is no ansible-playbook")
 def test_the_playbook_measures_fetches_and_compares(lab: Lab, tmp_path: Path) -> None:
-    """The Ansible playbook measures drives, fetches the run files and compares the runs. A second call of the playbook
-    changes nothing, because all runs exist.
+    """The Ansible playbook measures drives, fetches the run files and compares the runs. If the playbook is called
+    again, it makes no changes, because all runs exist.
     """
     drives = "\n".join(
         f"{host.name} ansible_user=measure ansible_python_interpreter=/usr/bin/python3 "

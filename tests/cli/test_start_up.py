@@ -72,7 +72,7 @@ LIGHT = {
 
 
 def loaded_by(calls: list[list[str]], **environment: str) -> tuple[list[int], set[str]]:
-    """Return the exit code of each call, and the names of all modules that any of the calls loaded."""
+    """Return the exit code of each call, and the names of all modules that at least one of the calls loaded."""
     done = subprocess.run(
         [sys.executable, "-c", WATCHED, json.dumps(calls)],
         env={**os.environ, **environment},

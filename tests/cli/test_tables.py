@@ -129,7 +129,7 @@ FINDING = ClaimResult(
 
 @pytest.mark.parametrize("width", [50, 80, 200])
 def test_claims_are_legible_at_any_width(result: RunResult, width: int) -> None:
-    """Claims fit a terminal of any width: no line is wider than the terminal, and no word is broken."""
+    """Claims fit a terminal of any width. No line is wider than the terminal, and no word is broken."""
     file = io.StringIO()
     quiet = replace(result, info=replace(result.info, notices=()))
     view = build_claims_page(Checked(claim_results=(FINDING,), result=quiet))

@@ -265,8 +265,8 @@ def two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_check_names_what_it_lacks(words: list[str], says: str) -> None:
-    """If a file is missing in a call of ``tkperf check``, the error names the missing file. click would use a single
-    word as the claims file and report that RUN_FILES is missing.
+    """If a call of ``tkperf check`` lacks a file, the error names the missing file. Without this rule, click would
+    treat a single word as the claims file and report that RUN_FILES is missing.
     """
     error = CliRunner().invoke(cli, ["check", *words], standalone_mode=False).exception
     assert isinstance(error, UsageError | click.UsageError)

@@ -1,5 +1,5 @@
-"""Run ``tkperf`` with a serial number for each loop device: the name of the file behind the device, without the suffix
-of the name.
+"""Run ``tkperf`` with a serial number for each loop device. The serial number is the name of the file behind the
+device, without the suffix.
 """
 
 from __future__ import annotations

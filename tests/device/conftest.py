@@ -54,8 +54,8 @@ def loop_on(backing: Path, *options: str) -> Iterator[Path]:
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> Iterator[Foreign]:
-    """Yield a function that starts a Python program in a process that is no child of the test. The function waits until
-    the program has executed its lines.
+    """Yield a function that starts a Python program in a process. This process is not a child of the test. The function
+    waits until the program has executed its lines.
     """
     started: list[int] = []
 

@@ -164,8 +164,8 @@ def count(node: Path, *, written: int = 0, discarded: int = 0) -> None:
 
 
 def test_writes_through_other_nodes_of_a_drive_count_for_a_partition(tmp_path: Path) -> None:
-    """For a partition, tkperf counts the writes to the partition, to the whole disk and to overlapping partitions, but
-    not the writes to partitions elsewhere on the disk.
+    """For a partition, tkperf counts the writes to the partition, to the whole disk and to overlapping partitions. It
+    does not count the writes to other partitions of the disk.
 
     The kernel counts a write twice: for the node through which it was written, and for the whole disk.
     """

@@ -61,8 +61,8 @@ def preallocate_and_write(path: Path, place: int) -> None:
 
 @pytest.mark.parametrize("way", [write, map_and_write, preallocate_and_write])
 def test_a_few_bytes_between_samples_are_found(sparse: Path, way: Callable[[Path, int], object]) -> None:
-    """A few bytes between two samples are found in a file and behind a loop device, even if the kernel has not written
-    these bytes to the file system yet.
+    """A few bytes between two samples are found in a file and behind a loop device. They are found even if the kernel
+    has not written them to the file system yet.
     """
     assert data_on(sparse) == ""
     way(sparse, BETWEEN + 77)

@@ -114,7 +114,7 @@ def test_a_mapping_lies_on_nothing_until_it_is_marked_for_removal(kernel: FakeKe
 
 
 def test_a_long_table_is_read_in_full(kernel: FakeKernel) -> None:
-    """A long table is read completely: if the kernel reports that the buffer is too small, tkperf reads the table again
+    """A long table is read completely. If the kernel reports that the buffer is too small, tkperf reads the table again
     with a larger buffer.
     """
     table = tuple(Target(16 * n, 16, "linear", f"259:0 {64 * n}") for n in range(5000))

@@ -62,8 +62,8 @@ def test_a_link_that_took_the_place_of_a_file_is_not_followed(scratch: Path, sec
 
 
 def test_another_file_of_the_same_size_is_not_held(scratch: Path, secret: Path) -> None:
-    """If another file of the same size has the name of the shown file, tkperf refuses to hold it, because the user
-    confirmed the inode and not the name.
+    """If another file of the same size has the name of the shown file, tkperf refuses to hold it. The user confirmed
+    the inode and not the name.
     """
     shown = read_identity(scratch)
     secret.rename(scratch)
@@ -264,8 +264,8 @@ def test_the_lock_stays_while_the_device_is_lent(scratch: Path, monkeypatch: pyt
 def test_data_on_a_partition_is_found_by_its_descriptor(
     loop_device: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """wipefs reads a partition through the descriptor in the folder of tkperf's PID in /proc. wipefs is another
-    process, so /proc/self would lead to the descriptors of wipefs.
+    """wipefs reads a partition through a file descriptor of tkperf, in the folder of tkperf's PID in /proc. wipefs is
+    another process, so /proc/self would lead to its own descriptors.
     """
     device = loop_device(size=8 * MIB)
     run_tool("mkswap", "-q", device)

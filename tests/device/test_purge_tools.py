@@ -140,8 +140,8 @@ def test_an_erase_that_hangs_is_given_up(
 def test_the_time_for_an_erase_follows_from_the_drives_estimate(
     minutes: int | None, limit_s: float, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time limit of an erase is four times the drive's estimate and at least half an hour, because an interrupted
-    erase leaves the drive locked.
+    """The time limit of an erase is four times the drive's estimate, and at least half an hour. An interrupted erase
+    would leave the drive locked.
     """
     limits: list[float] = []
 
@@ -408,10 +408,10 @@ def test_nvme_sanitize_that_fails(
 
 @pytest.mark.parametrize("version", NVME_CLI)
 def test_nvme_sanitize_states_before_a_run(version: str, monkeypatch: pytest.MonkeyPatch, scratch: Path) -> None:
-    """With every version of nvme-cli, tkperf finds a sanitize in progress before a run.
+    """With every version of nvme-cli, tkperf detects before a run that a sanitize is in progress.
 
-    A drive with a failed sanitize is refused unless the log shows that the drive has left the failure state, or the
-    drive can be read. A drive in the failure state aborts all reads.
+    A drive with a failed sanitize is refused. It is accepted only if the log shows that the drive has left the failure
+    state, or if the drive can be read. A drive in the failure state aborts all reads.
     """
     form = find_form("nvme", "sanitize-log", version)
     words = re.findall(r"\(?\\\((\d)\\\) ([^|]*)", form.fields["STATUS"])
@@ -816,7 +816,7 @@ def test_a_drive_that_still_erases_itself_is_refused(
         with pytest.raises(RefusedError, match=r"/dev/disk is erasing itself"):
             refuse_purge_under_way(replace(whole, interface="device mapper"))
     if bus == "SAS":
-        # A self-test also reports progress, but it erases nothing.
+        # A self-test also reports progress, but it does not erase the drive.
         tools.update(polls=1, erase=[0x09, 26542])
         refuse_purge_under_way(whole)
     tools.update(polls=1)

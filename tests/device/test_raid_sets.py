@@ -209,15 +209,17 @@ def test_a_drive_of_another_set_is_refused(tools: FakeTools, tmp_path: Path, cha
 
 
 def test_a_drive_still_being_erased_is_refused(tools: FakeTools, tmp_path: Path) -> None:
-    """A drive that the controller is still erasing is refused, even if the tkperf that began the erase has ended."""
+    """A drive that the controller is still erasing is refused. This also applies if the tkperf that began the erase has
+    ended.
+    """
     tools.update(erase_polls=1)
     with pytest.raises(RefusedError, match=r"is being erased \(25% done\)"):
         make_set(tmp_path).refuse_used_drives()
 
 
 def test_a_node_that_is_taken_is_refused_before_anything_is_made(tools: FakeTools, tmp_path: Path) -> None:
-    """DEVICE is the name that the new virtual drive will have. If a disk with this name exists already, tkperf refuses
-    the set before it creates anything.
+    """DEVICE is the name that the new virtual drive will have. If a disk with this name already exists, tkperf refuses
+    the set before it creates the virtual drive.
     """
     raid = StorcliSet(Path("/dev/null"), load_raid_config(write(tmp_path)))
     with pytest.raises(RefusedError, match="exists already"):

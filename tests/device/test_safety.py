@@ -318,7 +318,7 @@ def test_the_confirmation_is_the_serial_where_there_is_one() -> None:
     [("/nowhere/at/all", "there is no device"), ("/tmp", "is a directory"), ("/dev/null", "is a character device")],
 )
 def test_what_cannot_be_a_target_is_named(path: str, says: str) -> None:
-    """If a path cannot be a target, the error states the reason: the path does not exist, is a directory or is a
+    """If a path cannot be a target, the error states the reason. The path may not exist, may be a directory or may be a
     character device.
     """
     with pytest.raises(DeviceError, match=says):

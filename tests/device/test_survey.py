@@ -169,8 +169,8 @@ def test_exports_of_what_cannot_be_found(trees: dict[str, Path]) -> None:
 
 
 def test_a_file_that_nobody_else_has_open_needs_none_of_that(trees: dict[str, Path], scratch: Path) -> None:
-    """For a file that no other process has open, neither loop devices, exports nor swap files are blind spots, because
-    all of them keep their file open, and the kernel counts open files.
+    """If no other process has a file open, loop devices, exports and swap files are not blind spots. Each of them would
+    keep the file open, and the kernel counts how often a file is open.
     """
     write(trees["sys_root"] / "block/loop901/loop/backing_file", "/gone (deleted)\n")
     write(trees["sys_root"] / "block/loop901/dev", "7:901\n")

@@ -126,8 +126,8 @@ def test_a_loop_device_may_have_another_number(loop_device: MakeLoop, tmp_path: 
 
 @pytest.mark.root
 def test_a_loop_device_on_a_new_file_of_the_same_inode(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """If the file behind a loop device has the recorded inode number but another birth time, a resumption is refused,
-    because a file system may reuse the inode number of a removed file.
+    """If the file behind a loop device has the recorded inode number but another birth time, a resumption is refused. A
+    file system may reuse the inode number of a removed file.
     """
     device, image = loop_device(), tmp_path / "loop0.img"
     recorded = facts_of(device)

@@ -64,8 +64,8 @@ def mounted(device: Path, folder: Path) -> Iterator[None]:
 
 @pytest.mark.root
 def test_a_loop_device_with_a_file_system_on_a_block_device(loop_device: MakeLoop, tmp_path: Path) -> None:
-    """A device below a mounted loop device is refused. tkperf asks the loop driver, because this driver has neither a
-    claim nor a descriptor on the device.
+    """A device below a mounted loop device is refused. tkperf asks the loop driver, because this driver neither claims
+    the device nor holds a file descriptor for it.
     """
     under = loop_device()
     with loop_on(under, "-o", str(8 * MIB)) as upper, mounted(upper, tmp_path / "mnt"):
@@ -96,8 +96,8 @@ def test_the_command_line_refuses_it_though_forced(loop_device: MakeLoop, tmp_pa
 
 @pytest.mark.root
 def test_a_loop_device_not_mounted_is_a_user_too(loop_device: MakeLoop) -> None:
-    """A device behind a loop device that is not mounted is also refused, because the owner of the loop device may use
-    it at any moment.
+    """A device behind a loop device is refused even if the loop device is not mounted. The owner of the loop device may
+    use it at any moment.
     """
     under = loop_device()
     with loop_on(under, "--read-only"):
@@ -249,8 +249,8 @@ def replaced(image: Path) -> None:
 @pytest.mark.parametrize("change", [unlinked, hidden_by_a_mount, replaced])
 @pytest.mark.parametrize("links", [1, 2])
 def test_a_loop_device_whose_file_cannot_be_found(tmp_path: Path, change: Callable[[Path], None], links: int) -> None:
-    """If the file behind a loop device cannot be found under its name, the device is refused, because the file may have
-    another name that tkperf cannot find.
+    """If the file behind a loop device cannot be found under its name, the device is refused. The file may have another
+    name that tkperf cannot find.
     """
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -321,8 +321,8 @@ def make_erofs(image: Path) -> None:
 def test_an_image_that_an_erofs_uses_under_a_former_name(
     loop_device: MakeLoop, tmp_path: Path, rows: list[str], refused: bool
 ) -> None:
-    """If an erofs is mounted from a file that cannot be found, an image that contains an erofs is refused. A file may
-    be renamed after it was mounted, and the kernel shows only the former name.
+    """If an erofs is mounted from a file that cannot be found, every image with an erofs is refused. A file may be
+    renamed after it was mounted, and the kernel shows only the former name.
 
     An image with other content is accepted.
     """
@@ -625,8 +625,8 @@ def test_partitions_that_overlap(tmp_path: Path, fake_disk: Path) -> None:
 
 
 def test_a_loop_device_that_cannot_be_asked_is_known_by_name(tmp_path: Path) -> None:
-    """If the loop driver cannot be queried, tkperf reads the path of the file behind a loop device from sysfs, even if
-    the path is marked as deleted.
+    """If the loop driver cannot be queried, tkperf reads the path of the file behind a loop device from sysfs. This
+    also works if the path is marked as deleted.
     """
     from tkperf.device.usage.kernel import find_loops
 

@@ -29,7 +29,7 @@ def said(path: Path) -> str:
 
 
 def assert_refused(path: Path, says: str) -> None:
-    """Assert that no permit is granted, that the refusal contains the reason, and that nothing was written."""
+    """Assert that no permit is granted, that the refusal contains the reason, and that the file was not written to."""
     before = path.read_bytes()
     identity = read_identity(path)
     with pytest.raises(RefusedError, match=says):
@@ -370,8 +370,8 @@ ctypes.CDLL(None).syscall(60, 0)  # exit of this thread alone, on x86-64
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of system calls differ")
 def test_a_process_whose_first_thread_has_ended(foreign: Foreign, scratch: Path) -> None:
-    """If the first thread of a process has ended, tkperf still finds the process as a user of the file, because it
-    reads the descriptor lists of the other threads.
+    """If the first thread of a process has ended, tkperf still finds the process as a user of the file. It reads the
+    descriptor lists of the other threads.
     """
     process = foreign(LEADER_ENDS, scratch)
     time.sleep(0.2)

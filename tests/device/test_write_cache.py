@@ -85,8 +85,8 @@ def test_a_drive_that_does_not_do_as_told(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_drive_that_is_gone_does_not_hide_why_the_run_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a drive disappeared, the error of the run still states why the run ended. tkperf adds to this error that the
-    write cache could not be restored.
+    """If a drive disappeared, the error still states why the run ended. tkperf adds to this error that the write cache
+    could not be restored.
     """
     switch = FakeSwitch(True)
     cache = a_cache(tmp_path, monkeypatch, switch, "off")

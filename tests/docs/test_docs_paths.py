@@ -25,7 +25,7 @@ def find_missing(line: str) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors of a page: its headings in the form that GitHub uses."""
+    """Return the anchors of a page. The anchors are its headings in the form that GitHub uses."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
 

@@ -57,8 +57,8 @@ def test_the_heating_workload_is_one() -> None:
 
 
 def test_the_code_on_the_page_about_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The blocks of Python on the page run: the rehearsal creates the run file that the first block reads. The last
-    block is not run, because it would erase a drive.
+    """The blocks of Python on the page can be executed. The rehearsal creates the run file that the first block reads.
+    The last block is not executed, because it would erase a drive.
     """
     page = (EXAMPLES.parent / "how-to/python.md").read_text(encoding="utf-8")
     read, rehearse, measure = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

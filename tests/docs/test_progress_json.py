@@ -1,4 +1,4 @@
-"""docs/reference/progress-json.md describes the output of ``--progress json``: every event, every field and every
+"""docs/reference/progress-json.md describes the output of ``--progress json`` with every event, every field and every
 type.
 """
 

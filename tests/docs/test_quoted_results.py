@@ -86,7 +86,7 @@ def call(*words: str | Path) -> str:
 
 @pytest.mark.parametrize("shown", shown_commands("README.md"), ids=lambda shown: shown.command)
 def test_readme_shows_the_output_of_its_commands(outputs: dict[str, str], shown: Shown) -> None:
-    """README shows the real output of its commands: each line below a command is in the output, in this order."""
+    """README shows the real output of its commands. Each line below a command is in the output, in the same order."""
     rest = outputs[shown.command]
     for line in shown.lines:
         assert line in rest
@@ -113,8 +113,8 @@ def test_the_finding_on_write_saturation_is_that_of_the_program(rehearsal: RunRe
 
 
 def test_the_page_of_four_tests_can_be_mailed(folder: Path, tmp_path: Path) -> None:
-    """The page of the four PTS tests contains every second in its charts and cells, but is smaller than 3 MB, so that
-    it can be sent by mail.
+    """The page of the four PTS tests contains every second in its charts and cells. It is smaller than 3 MB, so that it
+    can be sent by mail.
     """
     call("report", folder / "rehearsal.tkperf", "-o", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_bytes()

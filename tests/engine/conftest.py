@@ -20,13 +20,13 @@ from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.model.workload import Access, ActiveRange, Workload
 
-# The plays of a scenario. The key is a block size; see fake_fio.py.
+# The plays of a scenario (see fake_fio.py). The key is a block size.
 Scenario = Mapping[str, list[Any]]
 
 
 @pytest.fixture
 def fake_fio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scenario], None]:
-    """Put a fio on the PATH that plays a scenario; see fake_fio.py."""
+    """Put a fio on the PATH that plays a scenario (see fake_fio.py)."""
     folder = tmp_path / "bin"
     folder.mkdir()
     program = folder / "fio"

@@ -315,7 +315,7 @@ def test_slices_of_a_mix_add_up_to_what_the_load_did(rig: Rig) -> None:
 
 
 def test_a_stream_is_handed_over_to_like_a_step(rig: Rig) -> None:
-    """A stream can follow a step or another stream, and begins in the same way as a step."""
+    """A stream can follow a step or another stream. It begins in the same manner as a step."""
     first = measure(rig, FIRST, Next.for_certain(stream("A", slices=1)))
     a = measure_slice(rig, stream("A", slices=1), Next.for_certain(stream("B", slices=1)))
     require_handed_over(rig, first, a)

@@ -136,7 +136,7 @@ def test_a_fill_is_believed(make_engine: MakeEngine) -> None:
 def test_a_job_whose_helper_dies_as_the_gate_opens_is_missed(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch, victims: int
 ) -> None:
-    """If the helper of a job dies while the gate opens, the engine notices that the job did no I/O, although fio exits
+    """If the helper of a job dies while the gate opens, the engine detects that the job issued no I/O. fio itself exits
     with status 0 and reports all jobs.
     """
     opened = Gate.open

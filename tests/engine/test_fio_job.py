@@ -142,7 +142,9 @@ def test_a_fill_writes_every_byte_of_the_range_exactly_passes_times(
 
 
 def test_a_gate_stands_before_the_first_io() -> None:
-    """The command that waits at the gate is in the job that runs, but not in the job that the report shows."""
+    """The command that waits at the gate is part of the job that is executed. It is not part of the job in the
+    report.
+    """
     step = Step(workload=workload(), duration_s=1)
     assert "exec_prerun=wait here\n" in render_step_job(step, TARGET, prerun="wait here")
     assert "exec_prerun" not in render_step_job(step, TARGET)

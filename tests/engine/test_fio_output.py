@@ -216,8 +216,8 @@ def test_a_flood_is_refused_before_it_fills_the_memory(
 
 
 def test_cpu_time_that_cannot_be_is_not_measured() -> None:
-    """If fio reports a negative or impossible CPU share for one thread, the reading has no CPU time (None), because the
-    sum over all threads is then unknown.
+    """If fio reports a negative or impossible CPU share for one thread, the sum over all threads is unknown. The
+    reading then has no CPU time (None).
     """
     for impossible in (-0.1, 250.0):
         raw = json.loads(documents()[-1])

@@ -64,6 +64,6 @@ def test_fio_draws_the_same_addresses_from_one_seed_and_others_from_another(tmp_
     once = addresses(first)
     # two threads issue 200 I/Os; if both used the same sequence, they would use only 100 addresses
     assert len(once) > 190
-    # fio's threads write to the same log and sometimes break each other's lines.
+    # fio's threads write to the same log, so lines of different threads are sometimes mixed.
     assert len(addresses(first) ^ once) < 10
     assert len(addresses(then) & once) < 10

@@ -141,7 +141,7 @@ def mutate_text(rng: random.Random, data: bytes) -> bytes:
 
 
 def mutate_database(rng: random.Random, path: Path) -> None:
-    """Mutate the database at ``path``: change bytes, whole pages, or values in its tables."""
+    """Mutate the database at ``path``. The mutation changes bytes, whole pages, or values in the tables."""
     kind = rng.randrange(10)
     if kind == 0:
         path.write_bytes(mutate_bytes(rng, path.read_bytes()))

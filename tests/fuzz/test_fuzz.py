@@ -1,4 +1,4 @@
-"""For any content of an input file, the result is a value or an error of tkperf, within limits of time and memory."""
+"""Any content of an input file leads to a value or to an error of tkperf, within limits of time and memory."""
 
 from __future__ import annotations
 

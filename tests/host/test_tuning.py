@@ -112,8 +112,8 @@ def test_applied_twice_the_first_values_come_back(host: Path) -> None:
 
 
 def test_what_was_is_on_record_before_anything_is_changed(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The original values are recorded before any setting is changed, so that a kill between two writes leaves enough
-    information to restore everything.
+    """The original values are recorded before any setting is changed. If the process is killed between two writes, the
+    record therefore contains all values that must be restored.
     """
     before = values(host)
     real, writes = tuning._set, 0

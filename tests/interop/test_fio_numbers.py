@@ -71,7 +71,7 @@ def test_sizes_as_fio_reads_them(text: str, binary: int, decimal: int) -> None:
 @pytest.mark.fio
 @pytest.mark.parametrize("kb_base", [1024, 1000])
 def test_fio_itself_reads_sizes_so(tmp_path: Path, kb_base: int) -> None:
-    """The installed fio reads the sizes in the same way: each of its I/Os has the expected number of bytes."""
+    """The installed fio interprets the sizes in the same manner. Each of its I/Os has the expected number of bytes."""
     for text, binary, decimal in SIZES:
         size = binary if kb_base == 1024 else decimal
         if size < 512:
@@ -132,8 +132,8 @@ def test_one_size_however_it_is_given(options: dict[str, str], block_bytes: int)
 
 
 def test_a_size_that_was_another_is_taken_as_measured() -> None:
-    """If bs is 4KiB and the I/Os have 4,096 bytes, the measured size is imported with a warning, because 4KiB means
-    4,000 bytes according to fio's documentation.
+    """If bs is 4KiB and the I/Os have 4,096 bytes, the measured size is imported with a warning. According to fio's
+    documentation, 4KiB means 4,000 bytes.
     """
     text = json.dumps(document(job(writes=1000, options={"rw": "randwrite", "bs": "4KiB"})))
     run = run_of(text)
@@ -350,8 +350,8 @@ def test_each_server_has_its_own_global_options() -> None:
 
 
 def test_a_sum_over_servers_with_different_limits_is_left_out() -> None:
-    """A sum over servers with different rate limits is left out, because the sum does not describe a single load,
-    although block size, threads and queue depth are the same.
+    """If servers have different rate limits, the sum over the servers is left out, because it does not describe a
+    single load. This applies even if block size, threads and queue depth are equal.
     """
     entries = [entry("one", rw="write", rate_iops="100"), entry("two", rw="write", rate_iops="200")]
     total = row("x", 200, "All clients")
@@ -514,7 +514,9 @@ def test_what_real_fio_verifies_or_reports_as_one_is_no_result(tmp_path: Path) -
 
 
 def test_shapes_are_those_of_the_versions() -> None:
-    """The generated files have the keys of each version of fio: io_kbytes since 2.21, and ns since 2.99."""
+    """The generated files contain the keys of each version of fio. For example, io_kbytes exists since 2.21, and ns
+    since 2.99.
+    """
     has = {version: set(direction(version, 10, 1000, 4096, 5.0)) for version in VERSIONS}
     assert "io_kbytes" not in has["2.10"]
     assert "io_kbytes" in has["2.21"]

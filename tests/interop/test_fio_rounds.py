@@ -1,5 +1,5 @@
-"""tkperf decides which results of fio are rounds of one workload, and in which order. Warnings report the results that
-are left out.
+"""tkperf determines which results of fio are rounds of one workload, and in which order. Warnings report the results
+that are left out.
 """
 
 from __future__ import annotations
@@ -459,8 +459,8 @@ def test_a_compressed_file_is_called_so(tmp_path: Path, name: str) -> None:
 
 
 def clients(total_ios: int, mean_us: float) -> str:
-    """Return the result of two servers with 1,000 and 1,200 IOPS for ten seconds, and fio's row "All clients" with the
-    given I/Os and mean latency.
+    """Return the result of two servers with 1,000 and 1,200 IOPS for ten seconds. The result also contains fio's row
+    "All clients" with the given I/Os and mean latency.
     """
     known = {"rw": "randread", "bs": "4k"}
     rows = [

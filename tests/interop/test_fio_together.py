@@ -149,8 +149,8 @@ def test_new_groups_without_waiting_ran_together(version: str) -> None:
 
 
 def test_a_short_load_beside_a_long_one_ran_together() -> None:
-    """If fio's total time is even slightly shorter than the sum of two groups that run one after the other, the groups
-    ran at the same time.
+    """If two groups run one after the other, fio's total time is at least the sum of their times. If the total time is
+    even slightly shorter, the groups ran at the same time.
     """
     found = document(load("randread", runtime_ms=600_000), load("write", runtime_ms=10_000, group=1))
     assert len(group_jobs(found)) == 2
@@ -260,7 +260,7 @@ def streams_of(step: StepRecord) -> dict[str, float]:
 
 
 def test_loads_on_one_drive_are_a_combination() -> None:
-    """Loads on one drive are a combination: each load is a stream with its own figures, and the total is the sum of the
+    """Loads on one drive are a combination. Each load is a stream with its own figures, and the total is the sum of the
     streams. Five documents are five rounds.
     """
     files = [

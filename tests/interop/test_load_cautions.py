@@ -43,8 +43,8 @@ MARKED: dict[str, tuple[dict[str, str], str, str]] = {
 
 @pytest.mark.parametrize("how", MARKED)
 def test_a_caution_is_said_everywhere(tmp_path: Path, how: str) -> None:
-    """A caution appears as a code in JSON, as a reason of the verdict, and as words in the headline and in the name of
-    the section.
+    """A caution appears as a code in JSON and as a reason of the verdict. It also appears as words in the headline and
+    in the name of the section.
     """
     options, code, words = MARKED[how]
     run = imported(tmp_path, ("a.json", written(500, options=options)))

@@ -353,8 +353,8 @@ def test_a_device_that_is_to_count_and_counts_nothing_did_nothing() -> None:
 
 
 def test_a_device_that_does_not_count_is_remembered() -> None:
-    """If the bytes of a step cannot be compared because tkperf was stopped at its end, the next step is flagged as
-    stopped, but not as idle.
+    """If tkperf was stopped at the end of a step, the bytes of this step cannot be compared. The next step is then
+    flagged as stopped, but not as idle.
     """
     stops = [(20.5, 22.0)]
     first, second = play(Model(stops=stops, counting=False), back_to_back(2), uncounted=1.0)

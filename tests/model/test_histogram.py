@@ -136,7 +136,7 @@ def test_a_percentile_needs_ten_ios_expected_beyond_it(percent: float, least: in
 
 @pytest.mark.parametrize(("indices", "counts"), [([1, 1], [1, 1]), ([2, 1], [1, 1]), ([1], [0]), ([BUCKETS], [1])])
 def test_an_impossible_histogram_cannot_be_made(indices: list[int], counts: list[int]) -> None:
-    """An impossible histogram cannot be constructed: its indices must ascend within the range of buckets, and its
+    """An impossible histogram cannot be constructed. Its indices must ascend within the range of buckets, and its
     counts must be positive.
     """
     with pytest.raises(ValueError, match=r"bucket|ascend"):

@@ -177,9 +177,7 @@ def test_names_of_a_device_in_the_log(tmp_path: Path) -> None:
 
 
 def test_a_log_that_may_not_be_read_is_not_known(tmp_path: Path) -> None:
-    """The content of a kernel log that tkperf may not read is not known (None), which is different from an empty
-    log.
-    """
+    """If tkperf may not read the kernel log, its content is not known (None), which is different from an empty log."""
     log = KernelLog(["8:16"], sys_root=sysfs_of_a_sata_disk(tmp_path), kmsg=tmp_path / "none")
     assert log.read() is None
 
@@ -232,8 +230,8 @@ def proc(tmp_path: Path) -> Path:
 
 
 def test_a_look_at_proc_and_sys(proc: Path) -> None:
-    """A reading of /proc and /sys interprets ticks as hundredths of a second, includes the limits of all parent
-    cgroups, and skips kernel threads.
+    """tkperf interprets ticks in /proc and /sys as hundredths of a second. A reading includes the limits of all parent
+    cgroups and skips kernel threads.
     """
     looks = ProcHostLooks(lambda: ("sdb: x",), root=proc, clock=lambda: 12.5)
     look = looks.look()
@@ -252,7 +250,7 @@ def test_a_look_at_proc_and_sys(proc: Path) -> None:
 
 @dataclass(frozen=True)
 class Groups:
-    """A version of control groups: its row in /proc/PID/cgroup, the folder of its groups, and the format of
+    """A version of control groups. It contains the row in /proc/PID/cgroup, the folder of the groups, and the format of
     cpu.stat.
     """
 

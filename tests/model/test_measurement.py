@@ -26,7 +26,7 @@ def test_together_means_are_weighted_by_ios_and_extremes_are_true(a: list[int], 
 
 @given(st.lists(latency_lists, max_size=5))
 def test_many_are_what_all_their_ios_are(lists: list[list[int]]) -> None:
-    """The sum of any number of measurements equals one measurement of all their I/Os."""
+    """The sum of several measurements equals a single measurement of all their I/Os."""
     parts = [io_stats(each) for each in lists]
     every = [value for each in lists for value in each]
     assert add_all(parts) == add_all([NO_IO, *parts, NO_IO]) == (io_stats(every) if every else NO_IO)
@@ -76,8 +76,8 @@ def test_megabytes_are_decimal(ios: int) -> None:
 
 @given(latency_lists, latency_lists)
 def test_an_answers_reported_percentiles_are_as_before(a: list[int], b: list[int]) -> None:
-    """An answer keeps the counts, extremes and reported percentiles of a measurement, for each direction and for both
-    together. It does not keep the seconds.
+    """An answer contains the counts, extremes and reported percentiles of a measurement, for each direction and for
+    both together. It does not contain the seconds.
     """
     reads, writes = io_stats(a * 20), io_stats(b * 9)
     sample = Sample(start_s=0.0, duration_s=1.0, read=reads, write=writes)
@@ -92,8 +92,8 @@ def test_an_answers_reported_percentiles_are_as_before(a: list[int], b: list[int
 
 
 def test_an_answers_histogram_is_a_few_buckets() -> None:
-    """The histogram of an answer contains few buckets: one for each percentile of reads, of writes and of both
-    together, and the last bucket.
+    """The histogram of an answer contains only few buckets. It has one bucket for each percentile of reads, of writes
+    and of both together, and the last bucket.
     """
     reads, writes = io_stats(list(range(1, 10**6, 97))), io_stats(list(range(1, 10**5, 7)))
     kept = as_answer(Measurement(duration_s=1.0, read=reads, write=writes), None)

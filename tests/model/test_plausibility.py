@@ -177,7 +177,7 @@ def test_what_cannot_be_is_told(measurement: Measurement, evidence: Evidence, sa
 
 
 def test_at_a_depth_of_one_idle_time_between_ios_is_no_proof() -> None:
-    """At a queue depth of one, idle time between I/Os does not make a result implausible, because the work of the host
+    """At a queue depth of one, idle time between I/Os does not make a result implausible. The time that the host needs
     between I/Os has no known limit.
     """
     plan = RequestedLoad(workload=replace(QUICK, jobs=1, io_depth=1), duration_s=1.0)
@@ -271,8 +271,8 @@ def _reorder(seen: tuple[Measurement, Evidence]) -> tuple[Measurement, Requested
 
 @given(st.floats(0, 0.4), st.floats(0, 0.4), st.integers(0, 32))
 def test_counters_of_a_running_job_may_trail(bytes_s: float, latencies_s: float, in_flight: int) -> None:
-    """The counters of a running job may lag behind by the I/Os in flight, and by up to 0.4 s on a host without a free
-    CPU.
+    """The counters of a running job may omit the I/Os in flight. On a host without a free CPU, they may also be up to
+    0.4 s behind.
     """
     measurement, evidence = slice_of((10_000, 10_000), 0.0)
     trailing = round(latencies_s * 20_000) + in_flight
@@ -302,8 +302,8 @@ def test_a_slice_may_be_short_or_long(duration_s: float) -> None:
 
 
 def test_a_vanished_drive_is_noticed_within_a_slice_of_a_minute() -> None:
-    """A drive that vanished is noticed within a slice of a minute. fio counts reads of 0 bytes as I/Os, and a third of
-    a minute of such reads is enough.
+    """If a drive vanished, tkperf detects this within a slice of a minute. fio counts reads of 0 bytes as I/Os, and
+    such reads during a third of a minute are enough.
     """
     measurement, evidence = slice_of((10_000, 10_000), 0.0)
     measurement = change_write(replace(measurement, duration_s=60.0), bytes=20_000 * 4096 * 2 // 3)

@@ -228,7 +228,7 @@ def test_a_counter_far_from_fios_count_is_a_warning(unit: float) -> None:
         (None, None, 10**9, 512),
         (5, 0, 10**9, 512),
         (0, 0, 10**9, 1 << 30),
-        # In this case, fio wrote nothing.
+        # In this case, fio wrote no data.
         (0, 10**9, 0, 512),
     ],
 )

@@ -269,7 +269,7 @@ def test_unknown_tests_are_compared(grid: Path) -> None:
 
 
 def test_three_fields_make_no_3d_bars(tmp_path: Path) -> None:
-    """If three fields vary, the table has two columns of names, and no 3D bars are drawn, because a bar for two fields
+    """If three fields vary, the table has two columns of names. No 3D bars are drawn, because a bar for two fields
     would cover several workloads.
     """
     several = [work(mix, 4096, jobs=jobs, io_depth=depth) for mix in (0, 100) for jobs in (1, 2) for depth in (1, 2)]

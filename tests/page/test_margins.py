@@ -1,5 +1,5 @@
-"""The beginning of the results of a batch and of a check: the title, the order of drives, the matrix of margins, and
-the strips.
+"""The beginning of the results of a batch and of a check. The tests cover the title, the order of drives, the matrix of
+margins, and the strips.
 """
 
 from __future__ import annotations

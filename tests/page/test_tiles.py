@@ -86,8 +86,8 @@ def test_every_output_has_the_tiles() -> None:
 
 
 def test_a_tile_is_the_cell_of_a_comparison() -> None:
-    """A tile shows the same number as the cell of a comparison, so that a reader finds the same value for the same load
-    in both.
+    """A tile shows the same number as the cell of a comparison. For the same load, a reader therefore finds the same
+    value in both.
     """
     run = run_of()
     decision = build_decision(compare([run, replace(run, info=replace(run.info, name="S", uuid=None, seed=2))]))
@@ -108,7 +108,9 @@ def test_a_tile_with_a_wide_interval_is_a_caution(half_percent: float | None, al
 
 
 def test_a_run_of_one_test_keeps_its_own_figures() -> None:
-    """A run of one test has its own headline figures instead of the six tiles, most of which would be empty."""
+    """A run of one test has its own headline figures. The six tiles are not shown, because most of them would
+    be empty.
+    """
     run = run_of()
     alone = replace(run, tests=run.tests[:1])
     assert not {one.label for one in headlines(alone)} & set(LABELS)
@@ -133,7 +135,7 @@ def test_a_cache_is_named_before_the_tiles(share: float, throttled: bool, is_nam
 @pytest.mark.parametrize(("at_end", "said"), [(281_000.0, ""), (260_000.0, ""), (48_000.0, ", and 48,000 at the end")])
 def test_a_rate_that_falls_further_after_the_cache_is_named(at_end: float, said: str) -> None:
     """If the rate at the end is more than a tenth below the level after the cache, the tile about the cache also names
-    the rate at the end.
+    this final rate.
     """
     first, *_ = headlines(run_of(stream=stream_of(0.105 * CAPACITY, at_end=at_end)))
     assert first.text == f"first 105.0 GB at 586,000 IOPS, then 281,000{said}"

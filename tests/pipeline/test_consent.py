@@ -34,7 +34,7 @@ class StandIn:
     content: None = None
 
     def require_same(self) -> None:
-        """Do nothing, because this device never changes."""
+        """Do no work, because this device never changes."""
 
     def find_data(self) -> tuple[Signature, ...]:
         """Return the data that were found when the target was first held."""
@@ -194,8 +194,8 @@ def test_an_answer_for_fewer_members_than_there_are(opening: Opening) -> None:
 
 
 def test_a_drive_without_a_number_cannot_be_confirmed() -> None:
-    """A drive without a serial number behind a controller cannot be confirmed, because an empty word in the answer
-    would confirm any drive in that slot.
+    """A drive without a serial number behind a controller cannot be confirmed. An empty word in the answer would
+    confirm any drive in that slot.
     """
     with pytest.raises(RefusedError, match=r"252:1 .*reports no serial number"):
         permit_controller_drives("set", {"252:0": "A1", "252:1": None}, Consent(confirm="A1,"))

@@ -76,8 +76,8 @@ def test_an_earlier_run_of_the_model_tells_each_workloads_rate(tmp_path: Path) -
 
 
 def test_the_share_of_a_drives_life() -> None:
-    """The used share of a drive's life is the written amount divided by the TBW rating, or by the DWPD rating times the
-    years of the warranty.
+    """The used share of a drive's life is the written amount divided by the rated amount. The rated amount is the TBW
+    rating, or the DWPD rating times the capacity and the days of the warranty.
     """
     plan = plan_of("tp")
     estimate = estimate_run(plan, ASSUMED, parse_rating("100TBW"))
@@ -106,7 +106,7 @@ def test_a_rating_that_no_drive_of_this_size_has(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["0", "0MB/s", "fast", "2TB/s", "-5MB/s", ""])
 def test_what_is_no_rate(text: str) -> None:
-    """A rate that is no number, zero, or higher than that of any drive is refused."""
+    """A rate is refused if it is not a number, is zero, or is higher than the rate of any drive."""
     with pytest.raises(UsageError, match="--rate"):
         parse_rate(text)
 

@@ -134,10 +134,11 @@ def test_a_failure_leaves_what_had_ended(suite: str, drive: str, test: str, tmp_
 
 @pytest.fixture(scope="module")
 def cut_off(tmp_path_factory: pytest.TempPathFactory) -> list[RunResult]:
-    """Return the results of a run that was killed after each step: first groups of loads, then levels of a demand.
+    """Return the results of a run that was killed after each step. The run first contains groups of loads, and then
+    levels of a demand.
 
     In such a short run, the drive recovers within the first slice. In this test, a slice must therefore reach the whole
-    earlier rate. Noise delays the recovery, so some runs end before it.
+    earlier rate. Noise delays the recovery, so some runs end before the recovery.
     """
     folder = tmp_path_factory.mktemp("cut")
     path = folder / "run.tkperf"

@@ -198,8 +198,8 @@ def test_a_model_of_the_other_kind_of_drive_has_a_warning(suite: str, device: st
 
 
 def test_altered_numbers_of_a_profile_made_in_python_are_written_out() -> None:
-    """Altered numbers are written with all digits, so that two numbers that differ only in the seventh digit look
-    different. A test that does not run alters no number.
+    """Altered numbers are written with all digits, so two numbers that differ only in the seventh digit look different.
+    If a test does not run, no number counts as altered for it.
     """
     profile = load_profile("quick")
     table = msgspec.structs.replace(profile.table(LatencyTable), step_s=1_234_567.0)

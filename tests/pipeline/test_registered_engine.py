@@ -95,8 +95,8 @@ def test_a_request_names_the_interfaces_of_the_engine() -> None:
 
 
 def test_doctor_asks_the_engine_for_the_programs_that_it_needs(other: OtherEngine) -> None:
-    """``tkperf doctor`` asks the engine which programs it needs. If such a program is missing, doctor reports that
-    nothing can be measured.
+    """``tkperf doctor`` asks the engine which programs it needs. If such a program is missing, doctor reports that no
+    device can be measured.
     """
     assert diagnosis.diagnose_host().could_measure
     other.programs = {"setpriv": "ending it with tkperf"}

@@ -217,7 +217,7 @@ def test_what_a_set_will_hold_is_never_said_too_high(level: int, members: list[i
 
 
 def test_a_member_too_small_for_a_set() -> None:
-    """A member that is too small for a set is refused before anything is created."""
+    """A member that is too small for a set is refused before the set is created."""
     config = RaidConfig(devices=("/dev/sdb", "/dev/sdc"), raidlevel=1, type="sw_mdadm")
     with pytest.raises(DeviceError, match=r"too small for a RAID set\. Use a larger device\. Nothing was touched"):
         MdadmSet(Path("/dev/md0"), config).least_capacity_bytes([8 * MIB, GIB])

@@ -199,7 +199,7 @@ def test_a_histogram_may_be_that_of_a_stream(run_path: Path, tmp_path: Path, nam
 
 def test_series_have_the_label_of_the_stream(run_path: Path, tmp_path: Path) -> None:
     """A point of a stream has the label of the stream, and a point of all streams has no stream label. Trims and
-    flushes have separate families, which contain only the loads that trim or flush.
+    flushes have separate families of metrics. They contain only the loads that trim or flush.
     """
     file = tmp_path / "host.om"
     assert call("report", run_path, "--openmetrics", file).exit_code == 0

@@ -133,8 +133,8 @@ def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) 
 
 @pytest.mark.parametrize(("name", "most_off"), [("dirth", 0.0), ("cbw", 5e-4)])
 def test_what_is_moved_at_full_length_is_the_workloads(name: str, most_off: float) -> None:
-    """In a whole test on the simulated drive, the transferred bytes equal the number of I/Os times the block size, or
-    times the mean block size of a mix.
+    """In a whole test on the simulated drive, the transferred bytes equal the number of I/Os times the block size. For
+    a mix of block sizes, they equal the number of I/Os times the mean block size.
     """
     steps = steps_of(measure(SSD_TESTS[name], load_profile("pts-e-1.1")))
     grid = [step for step in steps if step.section == GRID]
@@ -245,8 +245,8 @@ def test_the_saturating_demand_is_the_least_within_some_percent(within: float, f
 
 
 def test_means_are_those_of_the_report() -> None:
-    """The rate of a cell is the mean of the rates of its rounds, and its latency is the mean of the mean latencies of
-    its rounds, as in the report.
+    """The rate of a cell is the mean of the rates of its rounds. The latency of a cell is the mean of the mean
+    latencies of its rounds. The report uses the same means.
     """
 
     def round_of(iops: int, mean_us: int) -> Mapping[Workload, Measurement]:
@@ -281,8 +281,8 @@ def test_numbers_that_do_not_go_together_are_named(old: str, new: str, reason: s
 
 
 def test_a_mix_with_blocks_below_the_sector_is_refused_by_their_sizes() -> None:
-    """A device with 4 KiB sectors refuses the block mix of CBW. The refusal names the block sizes that are too small,
-    and the tests that the device can run instead.
+    """A device with 4 KiB sectors refuses the block mix of CBW. The refusal names the block sizes that are too small.
+    It also names the tests that the device can run.
     """
     profile = load_profile("pts-e-1.1")
     sizes = (

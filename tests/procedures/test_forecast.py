@@ -24,8 +24,8 @@ FILL_S = 2 * GIB / 500e6
     ],
 )
 def test_the_time_budget_is_that_of_the_specification(test: str, shortest_s: float, longest_s: float) -> None:
-    """The forecast of each test equals the sum of the times in the specification: 280 to 1,400 min for IOPS, 10 to 50
-    min per block size for TP, 45 to 225 min plus 20 min for LAT, and 121 min to 24 h for WSAT.
+    """The forecast of each test equals the sum of the times in the specification. The times are 280 to 1,400 min for
+    IOPS, 10 to 50 min per block size for TP, 45 to 225 min plus 20 min for LAT, and 121 min to 24 h for WSAT.
     """
     profile = load_profile("pts-e-1.1")
     for case, expected_s in ((Case.BEST, shortest_s), (Case.WORST, longest_s)):

@@ -176,8 +176,8 @@ def test_phases_follow_each_other_as_the_file_has_them(tmp_path: Path) -> None:
 
 
 def test_the_first_loop_is_the_outermost_and_the_list_of_loads_the_innermost(tmp_path: Path) -> None:
-    """The first loop of a phase is the outermost loop, and the list of loads is the innermost. Every key of a load
-    becomes part of the workload, and a region is a whole number of MiB.
+    """The first loop of a phase is the outermost loop, and the list of loads is the innermost loop. Every key of a load
+    becomes part of the workload. A region is a whole number of MiB.
     """
     phases, _, _ = run(EVERYTHING, tmp_path)
     warm_up, first = (

@@ -151,8 +151,8 @@ def test_a_4kn_device_drops_512_and_still_tracks_4k() -> None:
 
 
 def test_throughput_purges_and_preconditions_before_each_block_size() -> None:
-    """The throughput test of the PTS runs a purge, a fill and rounds of reads and writes with 1024 KiB, and then the
-    same with 128 KiB. Each block size has a separate verdict.
+    """The throughput test of the PTS runs a purge, a fill and rounds of reads and writes with 1024 KiB. It then repeats
+    these phases with 128 KiB. Each block size has a separate verdict.
     """
     phases, _, outcomes = run("tp")
     kinds = [type(phase).__name__ for phase in phases]

@@ -156,8 +156,8 @@ def test_host_idle_recovery_leaves_the_device_idle_exactly() -> None:
 
 
 def test_cross_stimulus_recovery_asks_for_its_groups_back_to_back() -> None:
-    """XSR of PTS-E 1.1 runs a purge, sequential 1024 KiB for 8 h, random 8 KiB for 6 h and sequential 1024 KiB for 8 h
-    at TC 1 / QD 32, in slices of a minute.
+    """XSR of PTS-E 1.1 runs a purge. It then writes sequential 1024 KiB for 8 h, random 8 KiB for 6 h and sequential
+    1024 KiB for 8 h at TC 1 / QD 32, in slices of a minute.
     """
     phases, _, outcomes = run("xsr")
     assert isinstance(phases[0], Purge)

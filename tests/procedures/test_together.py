@@ -274,7 +274,7 @@ def test_more_than_16_streams_are_refused(tmp_path: Path) -> None:
 
 
 def test_trims_need_a_device_that_takes_them(tmp_path: Path) -> None:
-    """Trims are refused for a file before anything is opened for writing, because fio cannot trim a file."""
+    """Trims are refused for a file before it is opened for writing, because fio cannot trim a file."""
     (tmp_path / "own.toml").write_text(FILE)
     (tmp_path / "disk.img").write_bytes(b"")
     with (tmp_path / "disk.img").open("r+b") as file:
@@ -297,8 +297,8 @@ def test_trims_need_a_device_that_takes_them(tmp_path: Path) -> None:
     ],
 )
 def test_a_region_that_does_not_fit_names_its_load(tmp_path: Path, old: str, new: str, says: str) -> None:
-    """A region that is smaller than a block, too small for all threads, or beyond the end of the device is refused in
-    one line that names its load.
+    """A region is refused if it is smaller than a block, too small for all threads, or beyond the end of the device.
+    The refusal is one line that names the load of the region.
     """
     (tmp_path / "own.toml").write_text(FILE.replace(old, new, 1))
     request = RunRequest(suite="ssd", device="sim:nvme-4kn", tests=(str(tmp_path / "own.toml"),))

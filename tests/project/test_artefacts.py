@@ -130,8 +130,8 @@ def test_the_same_commit_gives_the_same_bytes(artefacts: Artefacts, tmp_path: Pa
 
 
 def test_a_wheel_of_the_checkout_is_that_of_the_sdist(artefacts: Artefacts, tmp_path: Path) -> None:
-    """A wheel that is built from the checkout has the same bytes as the wheel from the sdist, which ``make wheel``
-    builds.
+    """A wheel that is built from the checkout has the same bytes as the wheel that ``make wheel`` builds from the
+    sdist.
     """
     environment = {**artefacts.environment, "TKPERF_MAN_PAGES": str(_man_pages_of(artefacts, tmp_path / "man"))}
     direct = build(SOURCES, "wheel", tmp_path / "direct", **environment)

@@ -130,8 +130,8 @@ def test_no_other_module_knows_a_tests_name() -> None:
 
 
 def test_every_other_meaning_is_there() -> None:
-    """Each listed word with another meaning still exists in its module, because an outdated entry in the list could
-    hide a new use of the word.
+    """Each listed word with another meaning still occurs in its module. An outdated entry in the list could hide a new
+    use of the word.
     """
     for name, word in OTHER_MEANINGS:
         assert word in {each for _, each in find_names((SOURCE / name).read_text())}

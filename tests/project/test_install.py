@@ -72,7 +72,7 @@ def source_files() -> set[Path]:
 
 
 def index_file() -> tuple[int, int] | None:
-    """Return the identity and the time of git's index, which belongs to the user who wrote it last."""
+    """Return the identity and the modification time of git's index. The index belongs to the user who wrote it last."""
     try:
         facts = (SOURCES / ".git/index").stat()
     # the checkout is an archive of the sources or an additional work tree

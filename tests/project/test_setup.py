@@ -24,7 +24,7 @@ done
 
 
 class Checkout:
-    """The scripts in a folder with a space in its name, and a uv that downloads nothing."""
+    """The scripts in a folder with a space in its name, and a stand-in for uv that downloads no files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "my checkout"

@@ -43,8 +43,8 @@ def section_of(visit: Visit) -> SectionResult:
 
 
 def test_a_figure_of_a_window_opens_its_rounds(visit: Visit) -> None:
-    """A click on a figure of a window opens its cell with the same number, a histogram of the I/Os of the window, and a
-    title that names the rounds.
+    """A click on a figure of a window opens the cell of the figure. The cell shows the same number, a histogram of the
+    I/Os of the window, and a title that names the rounds.
     """
     section = section_of(visit)
     cell = next(

@@ -141,7 +141,7 @@ def test_parquet_has_the_tables_with_their_types(result: RunResult, run_file: Pa
         read = parquet.read_table(io.BytesIO(render_parquet(table, "1" * 32)))
         assert tuple(read.column_names) == table.columns
         # The table of resumptions is empty if the run was never resumed, and the table of telemetry is empty if the
-        # drive reported nothing.
+        # drive reported no values.
         assert table.rows or name in ("resumptions", "telemetry"), name
         assert [tuple(row.values()) for row in read.to_pylist()] == [tuple(row) for row in table.rows]
 

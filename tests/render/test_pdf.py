@@ -235,8 +235,8 @@ def test_every_page_says_what_it_is(result: RunResult, pages: list[str]) -> None
 
 
 def test_every_figure_is_the_run_files(result: RunResult, flow: str) -> None:
-    """The PDF contains every figure of the run file: all cells of all tables, the averages of the windows, and the
-    reason why each section ended.
+    """The PDF contains every figure of the run file. The test checks all cells of all tables, the averages of the
+    windows, and the reason why each section ended.
     """
     text = flow
     for test in result.tests:

@@ -411,7 +411,7 @@ def workloads_of(procedure: Generator[Any, Any, None]) -> set[tuple[str, Workloa
 
 
 def steps_of(procedure: Generator[Any, Any, None]) -> tuple[int, float]:
-    """Return the number of steps of a test in the best case, and the duration of the test in seconds."""
+    """Return the number of steps of a test in the best case. Also return the duration of the test in seconds."""
     imagine, steps, took_s = _Imagination(Case.BEST, 10**12), 0, 1.0
     for phase in phases_of(procedure, imagine):
         steps += len(phase.steps) if isinstance(phase, Round) else 1

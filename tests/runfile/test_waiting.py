@@ -240,7 +240,7 @@ def test_even_a_file_that_cannot_be_read_any_more_leaves_the_rest(
     tmp_path: Path, rescues: Path, trouble: Trouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the run file becomes unreadable, for instance because its disk failed, the events in memory are saved as a
-    separate run with the facts of the original.
+    separate run. This run has the facts of the original run.
     """
     _, writer = a_run(tmp_path, steps=2)
     trouble.error = sqlite3.OperationalError("disk I/O error")
@@ -467,7 +467,7 @@ def test_a_fill_that_is_killed_leaves_what_it_wrote(tmp_path: Path) -> None:
     for number in range(150):
         writer(second(number))
     going_on = read_run(path)
-    writer.close()  # as after a kill, nothing more is written
+    writer.close()  # as after a kill, no further data are written
     for record, state in ((going_on, "still going on"), (read_run(path), "cut off")):
         (test,) = record.tests
         assert test.steps == ()

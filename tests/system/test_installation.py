@@ -48,7 +48,7 @@ def texts(found: Installation) -> str:
     ],
 )
 def test_each_way_of_installing_is_recognised(prefix: Path, tmp_path: Path, file: str, content: str, way: Way) -> None:
-    """The files that an installer leaves in the environment show which installer was used."""
+    """tkperf recognises the installer by the files that it leaves in the environment."""
     (prefix / file).write_text(content)
     found = read_installation(tmp_path)
     assert (found.way, found.place, found.program) == (way, prefix, prefix / "bin/tkperf")

@@ -340,8 +340,8 @@ ports = st.one_of(st.just(""), st.integers(0, 65535).map(lambda port: f":{port}"
 
 @given(addresses, ports)
 def test_a_host_header_of_this_server_is_known(address: str, port: str) -> None:
-    """A host header with an address or name of this server is accepted in upper and lower case and with any port,
-    because ssh may forward another port.
+    """A host header with an address or a name of this server is accepted with any port, because ssh may forward another
+    port. Upper and lower case do not matter.
     """
     guard = AccessGuard(Page(), names=["TestHost."])
     assert guard._is_own(address + port)

@@ -292,8 +292,8 @@ def test_an_index_belongs_to_its_folders(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    """A file that cannot be read is listed with the reason, and the reason is stored for the next start. If the server
-    was only busy, nothing is stored.
+    """If a file cannot be read, it is listed with the reason, and the reason is stored for the next start. If the
+    server was only busy, no reason is stored.
     """
     (tmp_path / "a.tkperf").touch()
     path = tmp_path / "index.sqlite"

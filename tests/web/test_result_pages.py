@@ -157,8 +157,8 @@ def test_a_run_is_watched_to_its_end(served: Path) -> None:
 def test_another_file_in_its_place_is_not_watched(
     served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server stops watching a run or a batch if another file takes its place, because this file may be a link that
-    leads out of the folder.
+    """If another file takes the place of a run or a batch, the server stops watching it. The new file may be a link
+    that leads out of the folder.
     """
     monkeypatch.setattr(jobs, "SHOW_EVERY_S", 0.1)
     path = tmp_path / "rack-01.tkperf"

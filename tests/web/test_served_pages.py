@@ -309,8 +309,8 @@ def test_a_run_is_seen_live_to_its_end(browser: Browser, whole: str, library: Pa
 
 @contextmanager
 def looked_at(browser: Browser, address: str, waits_for: str) -> Iterator[Page]:
-    """Open the page of a running run, and require that axe finds no fault in it, in light and dark colours, on a wide
-    and a narrow screen.
+    """Open the page of a running run, and require that axe finds no fault in it. The page is opened in light and dark
+    colours, on a wide and a narrow screen.
     """
     context = browser.new_context(bypass_csp=True)
     page = context.new_page()

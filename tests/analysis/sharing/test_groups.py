@@ -103,8 +103,8 @@ def test_a_drive_whose_link_is_not_known() -> None:
 
 
 def test_drives_without_a_path_are_not_judged() -> None:
-    """A loop device has no path and is not judged in a group, because it may share parts with the other drives. A loop
-    device that runs alone shares nothing.
+    """A loop device has no path. In a group, it is not judged, because it may share parts with the other drives. A loop
+    device that runs alone does not share any part.
     """
     loop = DrivePath(drive="loop0", gap=PathGap.LOOP)
     (group,) = group_drives([NVME[0], loop], "auto")

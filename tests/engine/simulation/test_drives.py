@@ -54,8 +54,8 @@ def steady_sata() -> SimulatedEngine:
 @pytest.mark.parametrize("read_percent", [0, 65, 100])
 @pytest.mark.parametrize(("jobs", "io_depth"), [(1, 1), (2, 4), (4, 32), (32, 32)])
 def test_littles_law(preset: str, read_percent: int, jobs: int, io_depth: int) -> None:
-    """On a simulated drive, the rate times the mean latency equals the number of outstanding I/Os, in the whole
-    measurement and in each second (Little's law).
+    """On a simulated drive, the number of outstanding I/Os equals the rate times the mean latency (Little's law). This
+    applies to the whole measurement and to each second.
     """
     work = replace(RANDOM_WRITES, read_percent=read_percent, jobs=jobs, io_depth=io_depth)
     seen = measure(make(PRESET_MODELS[preset]), work)
@@ -68,9 +68,7 @@ def test_littles_law(preset: str, read_percent: int, jobs: int, io_depth: int) -
 
 @pytest.mark.parametrize("preset", ["sata-ssd", "nvme-4kn", "client-tlc", "client-qlc"])
 def test_fresh_out_of_the_box_is_faster_than_steady(preset: str) -> None:
-    """A drive that is fresh out of the box is at least 1.5 times as fast at random writes as the same drive in steady
-    state.
-    """
+    """A new drive is at least 1.5 times as fast at random writes as the same drive in steady state."""
     engine = make(PRESET_MODELS[preset])
     fresh = measure(engine, RANDOM_WRITES, 60).iops
     settle(engine)

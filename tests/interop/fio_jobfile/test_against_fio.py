@@ -84,8 +84,8 @@ def is_job(section: list[str]) -> bool:
 
 
 def run_fio(sections: list[list[str]], folder: Path, *added: str) -> list[Any]:
-    """Return fio's results of a job file. ``added`` contains options that are appended to each job, so that they
-    override the job's own options.
+    """Return fio's results of a job file. ``added`` contains options that are appended to each job and override the
+    job's own options.
     """
     lines = [line for part in sections for line in (*part, *(added if is_job(part) else ()))]
     tried = folder / "tried.fio"

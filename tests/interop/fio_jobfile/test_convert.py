@@ -246,8 +246,8 @@ def test_more_than_can_run_together_is_refused() -> None:
 
 
 def test_sequential_threads_over_the_same_addresses_are_loads_of_their_own() -> None:
-    """If several sequential threads use the same addresses, each thread becomes a separate load, because tkperf gives
-    each thread of a load a separate part of the range. If fio's threads have a matching offset_increment, they remain
+    """If several sequential threads use the same addresses, each thread becomes a separate load, because each thread of
+    a single load would use a separate part of the range. If fio's threads have a matching offset_increment, they remain
     one load. Random threads share their range in both programs.
     """
     document = document_of(f"{GLOBAL}[a]\nrw=read\nnumjobs=3\n[b]\nnumjobs=3\n")
@@ -283,8 +283,8 @@ def test_a_file_of_one_job_beside_the_device_of_another_is_refused() -> None:
 
 
 def test_a_load_that_begins_late_has_slices_of_twice_its_delay() -> None:
-    """If a load begins late, the slices are at least twice as long as the delay, so that the first slice contains
-    seconds in which all loads run. The warm-up is rounded to whole slices, and a line of the output reports this.
+    """If a load begins late, the slices are at least twice as long as the delay. The first slice then contains seconds
+    in which all loads run. The warm-up is rounded to whole slices, and a line of the output reports this.
     """
     written, options = convert(f"{GLOBAL}runtime=600\nramp_time=30\n[a]\nstartdelay=2\n[b]\nstartdelay=32\n")
     document = tomllib.loads(written)

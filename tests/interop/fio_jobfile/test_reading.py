@@ -49,8 +49,8 @@ def test_variables_are_filled_in_as_fio_does() -> None:
 
 
 def test_global_sections_alone_are_one_job() -> None:
-    """If a file contains only global sections, they form one job, because test suites add the sections with the devices
-    when they run such a file.
+    """If a file contains only global sections, they form one job. Test suites use such files, and add the sections with
+    the devices when they run them.
     """
     assert values("[global]\nbs=4k\nrw=read\n") == [("a", {"bs": "4k", "rw": "read"})]
 

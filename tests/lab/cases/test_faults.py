@@ -67,7 +67,7 @@ def no_fio_left() -> bool:
 @pytest.mark.core
 @pytest.mark.makes_trouble
 def test_nvme_pulled_while_measuring(nvme_pulled: Drive, tmp_path: Path, monitor: Monitor) -> None:
-    """A drive that is pulled out of its slot ends the run with an error that names the drive. The earlier steps are
+    """If a drive is pulled out of its slot, the run ends with an error that names the drive. The earlier steps are
     kept, and no fio remains.
     """
     with measuring(tmp_path, nvme_pulled.path, nvme_pulled.serial, "-rt", 15) as wait:

@@ -1,4 +1,4 @@
-"""Loads that run at the same time on devices with known rates: rates, flushes and trims.
+"""Loads that run at the same time on devices with known rates. The cases measure rates, flushes and trims.
 
 The run file contains the exact counts of each stream (docs/reference/run-file.md). The kernel publishes the counts of
 the device (``/sys/block/X/stat``).
@@ -169,7 +169,7 @@ def run_together(
 
 
 def read_stat(device: Path) -> list[int]:
-    """Return the kernel's counters of a disk (Documentation/block/stat.rst in Linux)."""
+    """Return the kernel's counters of a disk. Linux describes them in Documentation/block/stat.rst."""
     return [int(field) for field in Path(f"/sys/block/{device.name}/stat").read_text().split()]
 
 
@@ -203,8 +203,8 @@ def counted_flushes(device: Path) -> Iterator[Callable[[], int]]:
 
 @pytest.mark.core
 def test_streams_reach_their_rates_and_the_device_counts_their_flushes(tmp_path: Path) -> None:
-    """Below the limit of the device, each stream reaches its offered rate. The device counts exactly the flushes that
-    the log stream issued, which are one flush after every fourth write.
+    """If the rates are below the limit of the device, each stream reaches its offered rate. The device counts exactly
+    the flushes that the log stream issued. The log stream issues one flush after every fourth write.
     """
     with null_device(1000, places=64, cache_mib=CACHE_MIB) as device, counted_flushes(device) as device_flushes:
         counted = run_together(tmp_path, device, device, "reader", "log", step_s=3)

@@ -73,8 +73,8 @@ def null_device(answer_us: int, *, places: int, cache_mib: int = 0) -> Iterator[
 
 @pytest.mark.core
 def test_latency_and_rate_of_a_known_device(slow_device: Path, tmp_path: Path) -> None:
-    """For a device that answers after 50 ms, tkperf measures no latency below 50 ms, a mean just above 50 ms, and less
-    than 20 IOPS. The upper limits are wide, because an emulated CPU is slow.
+    """If a device answers after 50 ms, tkperf measures no latency below 50 ms, a mean just above 50 ms, and less than
+    20 IOPS. The upper limits are wide, because an emulated CPU is slow.
     """
     ended = tkperf(
         "ssd",

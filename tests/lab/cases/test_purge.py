@@ -140,7 +140,7 @@ def test_security_erase_is_not_offered_without_the_claim(sata: Drive, tmp_path: 
 
 
 def test_usb_without_discard_needs_a_word(usb: Drive, tmp_path: Path) -> None:
-    """A USB stick that cannot be purged is refused with a message that proposes --no-purge. With this option, the stick
+    """If a USB stick cannot be purged, it is refused, and the message proposes --no-purge. With this option, the stick
     is measured.
     """
     ended = tkperf("ssd", "case", usb.path, "--output", tmp_path, "--yes-destroy", usb.serial)

@@ -13,7 +13,7 @@ from tests.lab import disks
 from tests.lab.cases.conftest import Drive, Monitor, measure, shell, tkperf
 from tests.lab.disks import Disk
 
-# Bit 1 of the critical warning: the temperature is beyond a limit.
+# Bit 1 of the critical warning means that the temperature is beyond a limit.
 TEMPERATURE_WARNING = 2
 # NVMe counts in data units of this size. Each reported value is rounded up to a whole unit.
 DATA_UNIT_BYTES = 512_000

@@ -72,8 +72,8 @@ def test_nvme_counts_thousands_of_sectors_and_kelvin(version: str) -> None:
 
 
 def test_counters_with_the_separators_of_a_locale_are_not_guessed() -> None:
-    """Counters with the separators of a locale are not interpreted, because in some locales nvme-cli 2.3 loses digits.
-    tkperf never receives such numbers, because it runs all programs in one locale.
+    """If counters contain the separators of a locale, tkperf does not interpret them, because nvme-cli 2.3 loses digits
+    in some locales. tkperf never receives such numbers, because it runs all programs in one locale.
     """
     log = document("nvme", "smart-log-de", "2.3")
     assert log["data_units_written"] == "2.433.328"
@@ -108,8 +108,8 @@ def test_ocp_counts_bytes_of_the_flash(log: dict[str, Any], *, throttling: bool)
 
 @pytest.mark.parametrize("version", [each for each in NVME_CLI if each != "1.16"])
 def test_every_version_prints_ocps_log(version: str) -> None:
-    """Every version of nvme-cli except 1.16, which lacks the command, prints the OCP log in a form that tkperf
-    reads.
+    """Every version of nvme-cli prints the OCP log in a form that tkperf reads. The only exception is 1.16, which lacks
+    the command.
     """
     log = document("nvme", "ocp-smart-add-log", version, THROTTLED=1)
     assert drive_reading.is_ocp_log(log)
@@ -252,8 +252,8 @@ def test_device_statistics_win_over_a_unit_that_contradicts_them(name: str, raw:
 
 
 def test_device_statistics_win_over_hours_in_another_unit() -> None:
-    """If attribute 9 contradicts the power-on hours in the device statistics, the statistics are used, because some
-    drives count minutes or half minutes in this attribute.
+    """If attribute 9 contradicts the power-on hours in the device statistics, the statistics are used. In this
+    attribute, some drives count minutes or half minutes.
     """
     host = {"Logical_Sectors_Written": 5 * GIB // 512}
     attribute_241 = attribute(241, "Host_Writes_GiB", 5)
