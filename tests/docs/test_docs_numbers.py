@@ -125,7 +125,7 @@ NUMBERS = [
         (bounds.PAGE_ITEMS, bounds.PAGE_RUNS, bounds.MOST_CHOICES),
     ),
     ("docs/how-to/serve.md", r"The server lists at most ([\d,]+) run files", (bounds.MOST_FILES,)),
-    ("docs/how-to/serve.md", r"These pages use at most (\d+) MB", (page_cache.MOST_BYTES >> 20,)),
+    ("docs/how-to/serve.md", r"The stored pages use at most (\d+) MB", (page_cache.MOST_BYTES >> 20,)),
     ("docs/how-to/serve.md", r"searches the folders every (\d+) seconds", (library.LOOK_EVERY_S,)),
     # Sentences about run files.
     ("docs/reference/run-file.md", r"apply to files of up to (\d+) MB", (limits.USUAL_FILE_BYTES / 1e6,)),
