@@ -207,13 +207,13 @@ class BatchResult:
 
 
 def compare_drives(drives: Sequence[BatchDriveResult], names: Mapping[int, str]) -> tuple[tuple[ModelGroup, ...], str]:
-    """Return the cohorts of all models that have enough drives with complete runs, the largest first.
+    """Return the cohorts of all models that have enough drives with complete runs. The largest cohort is first.
 
-    A drive with a damaged run file is not part of a cohort, because any figure that this drive lacks would be missing
-    for the whole cohort. If there are no cohorts, the second value is the reason.
+    If the run file of a drive is damaged, the drive is not part of a cohort. Otherwise, any figure that this drive
+    lacks would be missing for the whole cohort. If there are no cohorts, the second value is the reason.
 
     Args:
-        names: names of the drives by their numbers.
+        names: the names of the drives, with the numbers of the drives as the keys.
     """
     by_model: dict[object, list[tuple[BatchDriveResult, RunResult]]] = {}
     for one in drives:
@@ -307,7 +307,7 @@ def _judge(
 def _codes_of(one: BatchDriveResult) -> Iterator[VerdictCode]:
     if (code := _STAGES.get(one.state.stage)) is not None:
         yield code
-        # If the run of a drive ended early, the results before the end can still miss a claim.
+        # If the run of a drive ended early, the results before the end can still show that a claim is missed.
         if one.misses:
             yield BatchCode.CLAIM_FAILED
         return

@@ -44,11 +44,11 @@ LEAST_DONE = 0.99
 The same share decides whether the device completed too few of the offered I/Os.
 """
 MOST_SATURATED_RANGE = 0.20
-"""Saturated levels may differ by at most this share of their mean. The PTS allows the same range within a steady
-window.
+"""The greatest difference between saturated levels, as a share of their mean. The PTS allows the same range within a
+steady window.
 
-If the rates differ by more, the rates fall with each higher offered rate, and the mean of these rates is not a useful
-rate of the drive.
+If the difference is greater, the rate falls when the offered rate rises. The mean of such rates is not a useful rate of
+the drive.
 """
 LEAST_BEHIND_S = 0.01
 """Time in s. The number of I/Os that are offered during this time may wait without counting as a backlog. The time is
@@ -57,14 +57,14 @@ ten times the resolution of fio's clock.
 NOISE_SIGMAS = 3.0
 """Noise can increase the number of I/Os that wait at the end of a level by this number of standard deviations."""
 RECOVERED_WITHIN = 0.05
-"""A rate counts as recovered if the difference from the earlier rate is at most this share of the earlier rate."""
+"""A rate counts as recovered if its difference from the earlier rate does not exceed this share of the earlier rate."""
 RECOVERED_SIGMAS = 50.0
 """The same limit, expressed in standard deviations of the earlier slices. The smaller of the two limits applies.
 
 If the earlier rate never varied, a rate must reach the earlier rate exactly.
 """
 CLOCK_S = 0.001
-"""Resolution of the end of a slice in s, because fio reports times in ms."""
+"""The resolution, in s, of the end of a slice. fio reports times in ms."""
 RANDOM_RATE_ERROR = 0.01
 """Relative error of the rate of fio's random arrivals, compared with the offered rate."""
 
@@ -325,7 +325,7 @@ def _levels(section: SectionResult, timeline: Timeline, measured: _Measured) -> 
 def _level(measured: _Measured, timeline: Timeline, measure: Measure, level: RateLevel | None) -> Characteristic:
     """Return a level with its uncertainty.
 
-    The value is a median of slices or rounds, and a median scatters more than a mean.
+    The value is a median of slices or rounds. The uncertainty of a median is greater than that of a mean.
     """
     found = _of(timeline, measure, level.value if level else None)
     if level is None:

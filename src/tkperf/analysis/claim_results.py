@@ -251,7 +251,9 @@ def _find_doubtful(finding: ClaimResult) -> Iterator[LoadCaution]:
 
 
 def fold_copies(files: Iterable[CheckedFile]) -> tuple[CheckedFile, ...]:
-    """Return one entry for each run. If several files belong to the same run, return the file with the most steps."""
+    """Return one entry for each run. If several files belong to the same run, the file with the greatest number of
+    steps is used.
+    """
     return tuple(map(_fold, group_by_run(files, _is_same_run)))
 
 

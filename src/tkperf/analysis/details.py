@@ -202,8 +202,8 @@ def with_latency_bands(
 
 
 def _is_stream(detail: CellDetail) -> bool:
-    """Return whether the steps are parts of one continuous load. Several rounds of a cell are not continuous, because
-    other cells were measured between the rounds.
+    """Return whether the steps are parts of one continuous load. The rounds of a cell are not continuous, because other
+    cells were measured between them.
     """
     first = detail.parts[0].step.kind
     return first is StepKind.CONTINUOUS or (first is StepKind.ROUND and len(detail.parts) == 1)
@@ -302,10 +302,10 @@ def _name(load: TimedStep) -> tuple[str, bool]:
 
 
 def loads_by_test(record: RunRecord, seconds: Mapping[str, Sequence[Seconds]]) -> dict[str, LoadsOfTest]:
-    """Return the loads of each test by the name of the test. A test without recorded start times is omitted.
+    """Return the loads of each test. The name of the test is the key. Tests without recorded start times are omitted.
 
     Args:
-        seconds: for each test, the samples of each step in the order of the steps.
+        seconds: for each test, the one-second samples of each step in the order of the steps.
     """
     loads_of_tests = {}
     for test in record.tests:

@@ -284,8 +284,8 @@ def _of_drive(
 
 
 def _mean(temperatures: Sequence[tuple[float, float]]) -> float | None:
-    """Return the mean temperature, weighted by time. A plain mean would be wrong, because a reading is stored only if
-    the temperature changed.
+    """Return the mean temperature, weighted by time. An unweighted mean would be wrong, because a reading is stored
+    only if the temperature changed.
     """
     if not temperatures:
         return None

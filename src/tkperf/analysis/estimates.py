@@ -20,7 +20,7 @@ from tkperf.procedures import Profile, Test
 MUCH_OF_A_LIFE = 0.05
 PURGE = "purge"
 REFUSAL = "would-be-refused"
-"""Code of the warning that tkperf would refuse a run."""
+"""The code of the warning that tkperf would refuse a run."""
 # Warnings with this code only state facts about the device and the profile.
 _PREPARATION = "preparation"
 
@@ -88,8 +88,8 @@ def sum_bytes(stages: Sequence[Stage]) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeated:
-    """A sequence of stages that is repeated ``least`` to ``most`` times, such as alternating rounds. ``once`` contains
-    the stages of one repetition. ``stages`` contains the stages of all repetitions.
+    """A sequence of stages that is repeated between ``least`` and ``most`` times, such as alternating rounds. ``once``
+    contains the stages of one repetition. ``stages`` contains the stages of all repetitions.
     """
 
     once: tuple[Stage, ...]

@@ -51,7 +51,9 @@ def host_findings(host: dict[str, object]) -> tuple[HostCondition, ...]:
 
 
 def found_settings(host: dict[str, object]) -> dict[str, str]:
-    """Return the settings of the host by title. Settings are values that stay the same until a user changes them."""
+    """Return the settings of the host. The title of a setting is the key. Settings are values that remain the same
+    until a user changes them.
+    """
     return {one.title: one.found for one in host_findings(host) if one.is_setting}
 
 
@@ -118,7 +120,7 @@ HOST_FACTS: tuple[HostFact, ...] = (
         for prefix in ("", "own ")
         for resource in ("cpu", "io", "memory")
         for kind in ("some", "full")
-        # The kernel does not report this number for the whole system.
+        # The value is omitted, because the kernel does not report this number for the whole system.
         if (prefix, resource, kind) != ("", "cpu", "full")
     ),
     _fact("throttled_percent", "stopped by a CPU limit (%)"),

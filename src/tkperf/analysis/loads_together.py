@@ -24,7 +24,7 @@ from tkperf.procedures.interference import READER, WRITER, InterferenceTable
 from tkperf.procedures.profiles.profile_tables import ProfileTable
 
 TAIL = percentile(99)
-# From this block size on, data sheets state a throughput and not IOPS.
+# From this block size on, data sheets state the throughput instead of IOPS.
 _LEAST_LARGE_BYTES = 64 * KIB
 
 
@@ -41,7 +41,7 @@ def is_latency_sought(workload: Workload) -> bool:
 
 
 def find_main_quantity(workload: Workload) -> Quantity:
-    """Return the quantity with which runs of this stream are compared."""
+    """Return the quantity that is used to compare runs of this stream."""
     return TAIL if is_latency_sought(workload) else find_rate(workload)
 
 
@@ -400,8 +400,8 @@ def _find_effect(
 
 
 def find_factors(section: SectionResult) -> Iterator[Characteristic]:
-    """Yield, for each neighbour in a section, the factor by which the neighbour increases the 99th percentile of the
-    reader's latency.
+    """Yield the factor for each neighbour in a section. It is the factor by which the neighbour increases the 99th
+    percentile of the reader's latency.
     """
     for effect in find_neighbours((section,)):
         kept = effect.kept_share is None

@@ -103,7 +103,7 @@ def judge_tuning(found: Data, *, applied: bool) -> Judgement[NamedReason]:
 
 
 def judge_restored(found: Data) -> Judgement[NamedReason]:
-    """Return the verdict on whether the settings have their original values again."""
+    """Return the verdict on whether the settings again have their original values."""
     kinds = {RestoreCode.NOT_PUT_BACK: found["failed"], RestoreCode.LEFT: found["left"]}
     reasons = [NamedReason(code=code, names=tuple(names)) for code, names in kinds.items() if names]
     return judge_by_gravest(reasons, VerdictState.PUT_BACK, simulated=False)

@@ -37,7 +37,9 @@ from tkperf.model.workload import Workload
 RESULTS_SCHEMA = "tkperf-results/2"
 
 END_LOST = "how it ended cannot be read"
-"""Text for a section of a complete test, if the run file does not contain the reason why the section ended."""
+"""The text that replaces the reason why a section ended, if the test is complete and the run file does not contain the
+reason.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,8 +211,8 @@ class SectionResult:
     not end, the figures describe the part that was measured so far.
     """
     characteristics: tuple[Characteristic, ...] = ()
-    """Characteristics of the course of the section. A characteristic for which the analysis did not search is
-    absent.
+    """The characteristics of the section. If the analysis did not search for a characteristic, the characteristic is
+    not included.
     """
 
     @property
@@ -316,7 +318,7 @@ class TestResult:
     disturbed_steps: dict[DisturbanceCode, int] | None = field(default_factory=dict)
     not_compared_steps: int | None = 0
     under_way: UnfinishedStep | None = None
-    """The step that did not end. No result is computed from this step."""
+    """The step that did not end. No result is computed from it."""
     not_measured: tuple[str, ...] = ()
     """Sections of an unfinished test for which no measurement exists yet."""
     figures: tuple[Figure, ...] = ()
@@ -397,7 +399,7 @@ def is_same_run(result: RunResult, other: RunResult) -> bool:
     first, second = result.info, other.info
     if first.uuid is not None and second.uuid is not None:
         return first.uuid == second.uuid
-    # Without a seed, as in imported files, the facts alone do not identify a run.
+    # If a run has no seed, as in imported files, the remaining facts are not enough to identify the run.
     return first == second and (first.seed is not None or result.tests == other.tests)
 
 

@@ -126,7 +126,7 @@ def judge_runs(runs: Sequence[RunOverview], not_read: Sequence[str] = ()) -> Jud
     return judge_by_gravest(reasons, VerdictState.VALID, simulated=simulated)
 
 
-# These verdicts are used for runs that were not judged.
+# If a run was not judged, one of these verdicts is used.
 _STATES: dict[str, VerdictState | None] = {
     RunStatus.FAILED: VerdictState.NOT_VALID,
     RunStatus.RUNNING: VerdictState.RUNNING,
@@ -192,7 +192,9 @@ def _device_of(record: RunRecord) -> str | None:
 
 
 def _fill_done(record: RunRecord, progress: Progress) -> float | None:
-    """Return the share of a running fill that is already written, according to the last stored minute of the fill."""
+    """Return the share of a fill in progress that is already written, according to the last stored minute of the
+    fill.
+    """
     for test in record.tests:
         step = test.under_way
         if step is not None and test.name == progress.test and step.planned_bytes:

@@ -32,11 +32,11 @@ from tkperf.procedures import demand_intensity, find_test, interference, known_p
 from tkperf.procedures.forecast import first_rounds
 from tkperf.procedures.profiles.profile_tables import ProfileTable
 
-# A sweep has at most 1,024 workloads (MOST_COMBINATIONS in procedures/workload_sweep.py). All other tests together have
-# about a hundred workloads.
+# The greatest number of workloads. A sweep has up to 1,024 workloads (MOST_COMBINATIONS in
+# procedures/workload_sweep.py). All other tests together have about a hundred workloads.
 MOST_SEARCHED_WORKLOADS = 1200
-# With a shipped profile, a run of one day has at most 6,000 steps. A sweep of 1,024 workloads with 25 rounds has 25,600
-# steps.
+# The greatest number of steps. With a shipped profile, a run of one day has up to 6,000 steps. A sweep of 1,024
+# workloads with 25 rounds has 25,600 steps.
 MOST_SEARCHED_STEPS = 30_000
 _NOT_SEARCHED = RunNote(
     code="not-searched",
@@ -49,8 +49,8 @@ _NOT_SEARCHED = RunNote(
 def analyse(record: RunRecord, *, figures: bool = True) -> RunResult:
     """Return all results of a run. The run may still be incomplete.
 
-    If ``figures`` is False, only the data for the verdict is computed, which takes a tenth of the time. In this case
-    cells have no figures, sections have no rounds, histograms or findings over time, and the record needs no
+    If ``figures`` is False, only the data for the verdict are computed, which takes a tenth of the time. In this case,
+    cells have no figures, and sections have no rounds, histograms or findings over time. The record then needs no
     histograms.
     """
     resumptions = tuple(_resumption(record, resumption) for resumption in record.resumptions)
@@ -197,7 +197,8 @@ def _test(
     sections: dict[str, list[StepRecord]] = {}
     for step in test.steps:
         sections.setdefault(step.section, []).append(step)
-    # Planned pauses, such as a purge or the creation of a RAID set, are not gaps, because their length is not limited.
+    # Planned pauses, such as a purge or the creation of a RAID set, do not count as gaps, because their length is not
+    # limited.
     gaps = [step.gap_s for step in test.steps if step.gap_s is not None and not step.planned_pause]
     watched = [step for step in test.steps if step.disturbances is not None]
     disturbed = Counter(code for step in watched for code in step.disturbance_codes or ())

@@ -34,7 +34,9 @@ from tkperf.model.workload import Workload
 
 
 def build_rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundResult, ...]:
-    """Group steps by round. If the number of a round is not in ``judged``, the round is marked as not complete."""
+    """Return steps in groups. Each group is a round. If the number of a round is not in ``judged``, the round is marked
+    as not complete.
+    """
     by_number: dict[int, list[CellResult]] = {}
     for step in steps:
         by_number.setdefault(step.number, []).extend(_build_cell([part]) for part in step.parts)
@@ -404,7 +406,8 @@ def find_variation(section: SectionResult, cell: CellResult, quantity: Quantity)
     values = [value for number in section.window if (value := measured.get(number)) is not None]
     if len(values) < 2 or len(values) < len(section.window):
         return None
-    # The limits are those of the section's rule. The verdict contains the limits in the unit of the tracking variable.
+    # The limits are those of the section's rule. The verdict contains them in the unit of the tracking variable, so
+    # they are divided by its average.
     criteria = Criteria(
         window_rounds=len(values),
         max_data_excursion=verdict.allowed_data_excursion / verdict.average,

@@ -105,7 +105,7 @@ class CheckCode(VerdictCode):
 QUICK = "quick"
 """The shipped profile whose runs are too short to judge a drive."""
 
-# The alteration that a run records if the purge was omitted.
+# The alteration that a run records if the user omitted the purge.
 NO_PURGE = "purge -> none"
 # All states, the gravest state first. A verdict uses the first state in this list that any reason causes.
 _ORDER = tuple(reversed(VerdictState))
@@ -283,7 +283,7 @@ def _of_steady_state(result: RunResult) -> Iterator[VerdictReason]:
 
 
 def _of_influences(result: RunResult) -> Iterator[VerdictReason]:
-    """Yield a reason for each influence on measured steps that does not come from the device."""
+    """Yield a reason for each influence on the measured steps that is not caused by the device."""
     disturbed = {
         test.title: sum(bool(find_doubtful(step.disturbances or ())) for step in test.steps) for test in result.tests
     }

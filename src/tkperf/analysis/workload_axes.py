@@ -237,5 +237,5 @@ def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[WorkloadAxi
 
 
 def place_of(workload: Workload, axes: Sequence[WorkloadAxis]) -> tuple[Order, ...]:
-    """Return the values of a workload on these axes, as a key for sorting and comparison."""
+    """Return the values of a workload on these axes as a key, which is used for sorting and comparison."""
     return tuple(axis.order(workload) for axis in axes)

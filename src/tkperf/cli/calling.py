@@ -33,7 +33,9 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class Heading(StrEnum):
-    """Headings under which the help lists options, in this order. The common options fit on the first screen."""
+    """The headings under which the help lists options, in this order. The common options are first, so that they fit on
+    the first screen.
+    """
 
     COMMON = "Options"
     CONTENT = "Content of the report"

@@ -209,7 +209,7 @@ class JsonLines:
     def write(self, event: str, fields: Mapping[str, object]) -> None:
         """Write an event as a JSON object. ``event`` is the kind of the event."""
         line = {"event": event, **self._about, **fields}
-        # NaN becomes null, because JSON has no NaN.
+        # NaN is written as null, because JSON has no NaN.
         self._stream.write(encode_json(line) + "\n")
         self._stream.flush()
 

@@ -182,7 +182,7 @@ def main() -> None:
     except Exception:
         from traceback import format_exc  # noqa: PLC0415  # only a defect needs it
 
-        # The code is not 1, because 1 means that claims are not met.
+        # The exit code must not be 1, because 1 means that claims are not met.
         complain(format_exc().rstrip())
         exit_code = _fail("this is a defect of tkperf: please report it with the lines above", ExitCode.DEFECT)
     finally:

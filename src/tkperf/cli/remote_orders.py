@@ -270,7 +270,7 @@ def _write_inputs(folder: Path, files: dict[str, str]) -> None:
 
 
 def _draft(request: BatchRequest, folder: Path) -> BatchDraft:
-    """Return a batch of the drives of this host, with the names that the user gave."""
+    """Return a batch that contains the drives of this host. The drives have the names that the user gave."""
     run = request.drives[0].request
     common = {key: getattr(run, key) for key in run.__struct_fields__ if key not in ("device", "size", "facts")}
     drives = tuple(

@@ -54,7 +54,7 @@ def _session(options: RunOptions) -> Iterator[tuple[Departure, Ending]]:
 
 
 def run_session(request: RunRequest, options: RunOptions) -> None:
-    """Run ``tkperf ssd``, ``tkperf hdd`` or ``tkperf raid``, from the request to the results."""
+    """Execute ``tkperf ssd``, ``tkperf hdd`` or ``tkperf raid``, from the request to the results."""
     with _session(options) as (departure, ending):
         # This check comes before the first folder is created, so that a mistake in a user's file leaves no folder
         # behind.
@@ -140,7 +140,7 @@ def watch(options: RunOptions, plan: RunPlan, on_note: Observer) -> Iterator[Seq
 
 
 def show_results(options: RunOptions, ending: Ending) -> None:
-    """Print the verdict and the headline figures on stdout, and the places of the other results on stderr."""
+    """Print the verdict and the headline figures on stdout. Print the locations of the other results on stderr."""
     if options.detach or options.progress == "json":
         ending.say_where()
         return

@@ -150,8 +150,8 @@ def _parts_shown(shown: ShownSection, detail: CellDetail) -> Iterator[_PartShown
 
 
 def _whole(shown: ShownSection, detail: CellDetail, known: CellResult | None) -> _PartShown:
-    """Return the part that covers the whole cell. ``known`` contains the section's figures if they cover the whole
-    cell.
+    """Return the part that covers the whole cell. ``known`` contains the figures of the section if these figures cover
+    the whole cell.
     """
     parts, name = detail.parts, shown.section.part_name
     if shown.section.slices:
@@ -358,15 +358,19 @@ def _or_nan(value: float | None) -> float:
 
 
 def pack(values: NDArray[np.float64]) -> str:
-    """Return numbers as text that the page's script unpacks: little-endian bytes, compressed with zlib, in base 64."""
+    """Return numbers as text that the script of the page unpacks. The numbers are stored as little-endian bytes,
+    compressed with zlib, and encoded in base 64.
+    """
     return _compress(values.astype("<f8").tobytes())
 
 
 def pack_single(values: NDArray[np.float32]) -> str:
-    """Return single-precision numbers as text, in the shorter of two forms that the page's script unpacks.
+    """Return single-precision numbers as text. There are two forms that the script of the page unpacks, and the shorter
+    form is returned.
 
     After the prefix ``f:``, the bytes of each number follow each other. After the prefix ``s:``, the first bytes of all
-    numbers are followed by all second bytes, and so on. The second form compresses better unless values repeat.
+    numbers are followed by all second bytes, and so on. The second form is usually shorter, except if many values are
+    equal.
     """
     single = values.astype("<f4")
     forms = (f"f:{_compress(single.tobytes())}", f"s:{_compress(_shuffle(single))}")
@@ -374,18 +378,19 @@ def pack_single(values: NDArray[np.float32]) -> str:
 
 
 def pack_integers(values: NDArray[np.float64] | NDArray[np.int64], *, stride: int = 1, divisor: int = 1) -> str:
-    """Return whole numbers as text. Each number is stored as its difference from the number ``stride`` places before.
+    """Return whole numbers as text. For each number, the text contains the difference from the number that is
+    ``stride`` places before it.
 
-    The form is ``i``, the stride, the divisor that the page's script applies, and the packed differences. The bytes of
-    the differences are regrouped like those of ``pack_single``. Numbers whose differences do not fit into 32 bits are
-    packed unchanged.
+    The form is ``i``, the stride, the divisor that the script of the page applies, and the packed differences. The
+    bytes of the differences are regrouped like those of ``pack_single``. If the differences do not fit into 32 bits,
+    the numbers themselves are packed.
     """
     whole = values.astype(np.int64)
     steps = whole.copy()
     steps[stride:] -= whole[:-stride]
     if steps.size and max(-steps.min(), steps.max()) >= 1 << 31:
         return pack(whole / divisor)
-    # Zigzag encoding turns small differences of either sign into small unsigned numbers.
+    # Zigzag encoding converts small positive and negative differences to small unsigned numbers.
     zigzag = ((steps << 1) ^ (steps >> 63)).astype("<u4")
     return f"i,{stride},{divisor}:{_compress(_shuffle(zigzag))}"
 
@@ -395,8 +400,8 @@ def _shuffle(words: NDArray[np.float32] | NDArray[np.uint32]) -> bytes:
 
 
 def pack_texts(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of texts, compressed and in base 64 like the numbers. A text must not contain a line break or a
-    tab.
+    """Return rows of texts, compressed and encoded in base 64 like the numbers. A text must not contain a line break or
+    a tab.
     """
     return _compress("\n".join("\t".join(row) for row in rows).encode())
 
@@ -462,7 +467,7 @@ def _build_cell(shown: ShownSection, detail: CellDetail) -> CellView:
         rate=rate,
         seconds=_pack_seconds(seconds, (rate, *(quantity.key for quantity in LATENCIES_OF_SECONDS))),
         buckets=_pack_buckets(buckets),
-        # The fine buckets of a stream contain all I/Os of the stream, even if the stream has a window.
+        # The fine buckets of a stream contain all I/Os of the stream, even if results are computed from a window.
         buckets_of=ALL if section.slices else parts_shown[0].key,
         scopes=parts_shown,
         apart=apart,
@@ -530,7 +535,7 @@ def _shorten(values: NDArray[np.float64]) -> NDArray[np.float32]:
     bits = values.astype(np.float32).view(np.uint32)
     half = np.uint32(1 << (_FORGOTTEN_BITS - 1))
     kept = (bits + half) >> _FORGOTTEN_BITS << _FORGOTTEN_BITS
-    # NaN means "not measured" and must remain NaN.
+    # NaN means "not measured", so it must not be changed.
     return np.where(np.isnan(values), np.float32(np.nan), kept.view(np.float32))
 
 

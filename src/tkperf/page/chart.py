@@ -15,7 +15,7 @@ from tkperf.page.words.uncertainty import join_flags
 
 
 class Scale(StrEnum):
-    """Scale of an axis. ``CLOCK`` is the time since the start in ms. ``DATE`` is the time since 1970 in ms."""
+    """The scale of an axis. ``CLOCK`` is the time since the start in ms. ``DATE`` is the time since 1970 in ms."""
 
     LINEAR = "linear"
     LOG = "log"
@@ -199,7 +199,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """A marked place in a chart. Without ``y``, the mark is at the top of the plot."""
+    """A marked place in a chart. If ``y`` is None, the mark is at the top of the plot."""
 
     kind: SpotKind
     x: float
@@ -356,7 +356,9 @@ class Distribution(Picture):
 
 
 class Slice(NamedTuple):
-    """A column of a heat map: its start and end on the time axis, and the number of I/Os in each band."""
+    """A column of a heat map. It consists of the start and the end on the time axis, and the number of I/Os in each
+    band.
+    """
 
     begin: float
     end: float
@@ -364,12 +366,12 @@ class Slice(NamedTuple):
 
 
 SHARES_PERCENT = (10.0, 1.0, 0.1, 0.01, 0.0)
-"""Lower limit of each class of a heat map, as a share of the I/Os of a time slice in percent."""
+"""The lower limit of each class of a heat map. The limit is a share, in percent, of the I/Os of a time slice."""
 SHARE_NAMES = ("from 10 %", "from 1 %", "from 0.1 %", "from 0.01 %", "less")
 
 
 def find_share_class(ios: int, of: int) -> int:
-    """Return the class of a share above 0. Class 0 contains the greatest shares.
+    """Return the class of a share greater than 0. Class 0 contains the greatest shares.
 
     The computation uses integers, so the limits between the classes are exact.
     """

@@ -139,8 +139,8 @@ def _name_runs(files: Sequence[CheckedFile]) -> dict[str, str]:
 def _describe_reason(
     reason: CheckReason, runs: Mapping[str, str], columns: Mapping[str, str], unsure: Collection[tuple[str, str]]
 ) -> str:
-    """Return ``S4510-17 misses 3 claims (4 KiB random read IOPS ≥ 75,000, ...)``. For a single run, omit the name of
-    the run.
+    """Return a text about missed claims: ``S4510-17 misses 3 claims (4 KiB random read IOPS ≥ 75,000, ...)``. For a
+    single run, the text does not contain the name of the run.
 
     Args:
         unsure: file and title of each claim that is met or missed within the uncertainty.
@@ -251,7 +251,7 @@ def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
         (_MEANING, _MARGIN),
     )
     models = {one.checked.result.info.device.get("model") for one in ordered if one.checked is not None}
-    # A median over drives of several models would be meaningless.
+    # If the drives have several models, a median over the drives has no meaning.
     in_cohort = range(len(ordered)) if len(models) == 1 and None not in models else ()
     tiles = build_claim_tiles(names, ordered, in_cohort)[: count_tiles(len(ordered))]
     return replace(page, decision=build_margins(heads, ordered, lines), headlines=tiles)

@@ -155,8 +155,8 @@ def name_columns(files: Sequence[CheckedFile]) -> dict[str, str]:
 
 
 def describe_cells(checked: Checked | None) -> list[tuple[str, ClaimKind]]:
-    """Return the text of each finding, such as ``not steady, met +12.3 %``, with its outcome. Equal texts appear once.
-    The result is empty if the run was not checked.
+    """Return the text of each finding, such as ``not steady, met +12.3 %``, with its outcome. Equal texts are contained
+    once. The result is empty if the run was not checked.
     """
     if checked is None:
         return []

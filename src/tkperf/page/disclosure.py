@@ -75,7 +75,7 @@ def build_disclosure(result: RunResult, user_facts: UserFacts = NO_USER_FACTS) -
         *_list_facts(result, user_facts),
         *((f"Parameters: {test.title}", (*_preconditioning(result, test), *_stimuli(test))) for test in result.tests),
     ]
-    # For a file, the audit examined the queue of the disk that contains the file.
+    # If the target is a file, the audit examined the queue of the disk that contains the file.
     audit = host_findings(host)
     audited = {finding.title.lower() for finding in audit if finding.level != UNKNOWN}
     names = [name for _, facts in blocks for name in name_unknown(facts)]
@@ -291,7 +291,7 @@ def _long_texts(result: RunResult) -> FactBlocks:
 
 
 def name_sheet(test: TestResult) -> str:
-    """Return the name on the printed pages of a test: ``IOPS – block size × R/W mix matrix``."""
+    """Return the name that the printed pages of a test show: ``IOPS – block size × R/W mix matrix``."""
     measured = [section for section in test.sections if not section.plan.prepares]
     cells = [cell.workload for section in measured if not section.slices for cell in section.cells]
     if any(load.together for load in cells):
@@ -311,7 +311,7 @@ def describe_measured_device(result: RunResult, user_facts: UserFacts) -> str:
 
 
 def describe_run(result: RunResult, user_facts: UserFacts) -> str:
-    """Return the line above the blocks: dates, specification and sponsor."""
+    """Return the line above the blocks. It contains the dates, the specification and the sponsor."""
     words = (
         f"Test run date {format_moment(started)}" if (started := result.info.started_utc) else None,
         f"report date {user_facts.report_date}" if user_facts.report_date else None,

@@ -232,10 +232,11 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def typeset(text: str) -> str:
-    """Return a text for readers. Negative numbers have a minus sign, and powers of ten are raised.
+    """Return a text in the form that readers see. Negative numbers have a minus sign, and the exponents of powers of
+    ten are raised.
 
-    Do not use this form in documents for programs, in Markdown, or in texts that users copy, because these texts
-    contain only characters of a keyboard.
+    Do not use this form in documents for programs, in Markdown, or in texts that users copy. These texts contain only
+    characters of a keyboard.
     """
     signed = _MINUS.sub("\N{MINUS SIGN}", text)
     return _POWER.sub(lambda power: power[1].translate(_RAISED), signed)

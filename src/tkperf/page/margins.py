@@ -236,7 +236,8 @@ def _count_open(known: Sequence[Checked], what: str) -> Iterator[str]:
 def describe_misses(checked: Checked, columns: Mapping[str, str], most: int) -> str:
     """Return the claims that a run misses: ``4 KiB random write IOPS ≥ 45,000 (41,900, -7.0 %)``.
 
-    The claim with the worst margin is first. If there are more than ``most`` claims, the text counts the others.
+    The claim with the worst margin is first. If there are more than ``most`` claims, the text contains the number of
+    the remaining claims.
     """
     missed = [one for one in checked.by_title.values() if checked.judge(one) is ClaimKind.FAILED]
     missed.sort(key=checked.rank)
@@ -372,7 +373,7 @@ def _build_tile(
     judged = [of_drive for of_drive in found if of_drive[1].judge(of_drive[2]) is not ClaimKind.NOT_JUDGED]
     rank, (place, checked, worst) = _find_worst(judged or found)
     failed = checked.judge(worst) is ClaimKind.FAILED
-    # Values that are not judged are shown as dots, but they do not extend the range in the text.
+    # Values that are not judged are shown as dots, but the range in the text does not include them.
     known = [one.value or 0.0 for _, _, one in judged]
     spread = (
         f"{format_number(min(known), measure.digits)} to {format_number(max(known), measure.digits)}" if known else ""

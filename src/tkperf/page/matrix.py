@@ -98,7 +98,7 @@ class MatrixCell:
 
     @property
     def short_line(self) -> str:
-        """Return the line without the words that the heading of the column already implies: ``47,600 ▽ 4.4 ×``."""
+        """Return the line without words that the heading of the column already contains: ``47,600 ▽ 4.4 ×``."""
         return self.line.removesuffix(" less").removesuffix(" more")
 
 

@@ -67,7 +67,7 @@ def describe_quantities(quantities: Sequence[Quantity]) -> str:
 
 
 def name_quantities(quantities: Sequence[Quantity]) -> str:
-    """Return the name of several quantities without a unit: ``Latency``. The axis of the chart selects the unit."""
+    """Return the name of several quantities without a unit: ``Latency``. The axis of the chart determines the unit."""
     return capitalise(_UNIT.sub("", describe_quantities(quantities)))
 
 
@@ -103,7 +103,7 @@ class Naming:
         return name_within(workload, self.axes)
 
     def words(self, workload: Workload) -> str:
-        """Return the name for a place that does not show the title of the axis: ``4 KiB`` instead of ``4``."""
+        """Return a name that is clear without the title of the axis: ``4 KiB`` instead of ``4``."""
         if len(self.axes) != 1:
             return self.name_of(workload)
         (axis,) = self.axes
@@ -305,7 +305,7 @@ def arrange(workloads: Iterable[Workload]) -> Layout:
         column, row_axes = _NOTHING_ACROSS, axes
     rows = {place_of(work, row_axes): work for work in reversed(several)}
     columns = {column.order(work): work for work in reversed(several)}
-    # Mixes remain in the order in which they ran, because the specification defines this order.
+    # Mixes remain in the order of their measurement, because the specification defines this order.
     ordered = list(dict.fromkeys(column.order(work) for work in several))
     if column is not MIX:
         ordered.sort()

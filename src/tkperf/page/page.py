@@ -75,7 +75,7 @@ class TableView:
     priorities: tuple[int, ...] = ()
 
     def take(self, numbers: Sequence[int]) -> TableView:
-        """Return the table with only these columns. The numbers also count the labels."""
+        """Return the table with only these columns. The columns are numbered from the first label on."""
         cells = [number - self.labels for number in numbers if number >= self.labels]
         return replace(
             self,
@@ -177,7 +177,7 @@ def build_table(
 
 
 def weigh(cell: str | Cell) -> Cell:
-    """Return a cell with its severity. A cell that is only a text has no severity."""
+    """Return a cell with its severity. If a cell is only a text, its severity is None."""
     return (cell, None) if isinstance(cell, str) else cell
 
 
@@ -446,7 +446,7 @@ class HeadlineView:
 
     @property
     def name(self) -> str:
-        """Return the label with its load."""
+        """Return the label together with the load."""
         return f"{self.label}, {self.load}" if self.load else self.label
 
     @property

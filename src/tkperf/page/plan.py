@@ -176,7 +176,7 @@ def describe_conditions(estimate: RunEstimate, ends: str) -> Iterator[tuple[str,
     yield "tests", ", ".join(test.title for test in estimate.tests)
     circumstances = Circumstances(purge="Purge" if estimate.purges_first else None)
     for test in estimate.tests:
-        if test.own:  # No other part of the page describes the procedure of this test.
+        if test.own:  # The procedure of this test is described here, because no other part of the page describes it.
             yield "course", f"{test.title}:"
             yield from (("", line) for line in test.describe(profile, circumstances))
     fills = (f"{amount / estimate.capacity_bytes:,.1f}" for amount in sum_bytes(estimate.stages))

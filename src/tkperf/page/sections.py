@@ -337,7 +337,7 @@ def _excursion(verdict: SteadyStateVerdict, measured: float | None, allowed: flo
 
 
 def build_selected_parts(test: str, selected: Sequence[SelectedPart]) -> tuple[SectionView, ...]:
-    """Return the numbered sections of one test that show the histograms requested by the user."""
+    """Return the numbered sections of one test that show the histograms that the user requested."""
     of_test = [asked for asked in selected if asked.test == test]
     return tuple(
         SectionView(

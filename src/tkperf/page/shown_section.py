@@ -97,5 +97,5 @@ def build_shown_sections(
 
 
 def find_section_key(test: TestResult, number: int) -> str:
-    """Return the key of a section. No other section of the report has this key."""
+    """Return a key for a section that is unique in the report."""
     return f"{test.name}{number}"

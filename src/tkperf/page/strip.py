@@ -27,7 +27,7 @@ _ROOM = 1.08
 
 
 class TickKind(StrEnum):
-    """Meaning of a tick on the line."""
+    """The meaning of a tick on the line."""
 
     MEDIAN = "median"
     CLAIM = "claim"
@@ -190,7 +190,9 @@ def _name_limit(limit: Limit, low: float, high: float) -> str:
 
 
 def _spread_over_lanes(dots: Sequence[Dot]) -> Iterator[Dot]:
-    """Yield the dots. Each dot is in the lane nearest to the line in which the dot does not cover another dot."""
+    """Yield the dots. Each dot is placed in a lane in which it does not cover another dot. Of these lanes, the lane
+    nearest to the line is used.
+    """
     lanes = [(lane + 1) // 2 * (-1 if lane % 2 else 1) for lane in range(_MOST_LANES)]
     last = dict.fromkeys(lanes, -1.0)
     for dot in sorted(dots, key=lambda one: one.share):

@@ -74,7 +74,7 @@ _LEVELS: dict[VerdictState | None, NoteLevel] = {
 }
 CLAIM_LEVELS = {ClaimKind.FAILED: NoteLevel.FAILURE, ClaimKind.NOT_JUDGED: NoteLevel.CAUTION}
 _SIMULATED = "SIMULATED. "
-# More names would not make a reason clearer.
+# The greatest number of names in a reason. More names would not make a reason clearer.
 _MOST_NAMED = 3
 
 

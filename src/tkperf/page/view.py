@@ -251,7 +251,9 @@ def build_view(
 
 
 def _in_section_order(result: RunResult) -> RunResult:
-    """Return the result with its tests in the order of the specification's reports. Other tests follow."""
+    """Return the result with its tests in the order of the reports that the specification requires. Tests that the
+    specification does not contain are last.
+    """
     order = _ORDERS.get(result.info.profile_name, ())
     places = {name: place for place, name in enumerate(order)}
     ordered = sorted(result.tests, key=lambda test: places.get(test.name, len(places)))
@@ -293,7 +295,7 @@ def _test(
     measured_loads = {cell.workload for section in test.sections for cell in section.cells}
     by_fio = result.info.fio_version is not None
     if by_fio and any(load.trims or load.flush_every is not None for load in measured_loads):
-        # The version of fio determines when fio flushes, and how many trims fio issues at a time.
+        # The version of fio is stated, because it determines when fio flushes and how many trims fio issues at a time.
         facts.append(("Flushes and trims issued by", or_not_known(describe_load_generator(result.info))))
     if (under_way := describe_step_under_way(test, result.status)) is not None:
         facts.append(("Step under way", under_way))

@@ -137,7 +137,9 @@ class Dataset:
         return put
 
     def note_state(self, former: ExportedRun, stamp: FileStamp) -> None:
-        """Record a new state of a run file whose content is unchanged. The next export then does not read the file."""
+        """Record the new state of a run file if only its state has changed and not its content. The next export then
+        does not need to read the file.
+        """
         noted = msgspec.structs.replace(former, stamp=stamp)
         # An error is ignored. Its only consequence is that the next export reads the file again.
         with suppress(OSError):

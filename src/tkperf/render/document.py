@@ -181,7 +181,9 @@ def _find_printed(tables: Sequence[TableView]) -> tuple[TableView, ...]:
 
 
 def _narrow(table: TableView) -> TableView:
-    """Return a list with as many columns as fit on a page, according to their priorities."""
+    """Return a list with only as many columns as fit on a page. The priorities of the columns decide which columns are
+    omitted.
+    """
     columns = range(len(table.columns))
     if not table.priorities or len(columns) <= MOST_COLUMNS:
         return table

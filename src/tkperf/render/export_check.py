@@ -30,7 +30,7 @@ def render_check_json(checked: Checked) -> str:
 
 
 def render_matrix_json(files: Sequence[CheckedFile]) -> str:
-    """Return the check of many runs, which contains the document of each run."""
+    """Return the results of checking many runs. They contain the document of each run."""
     page, answer = build_check_page(files), answer_check(files)
     document = {
         "schema": MATRIX_SCHEMA,
@@ -133,7 +133,7 @@ def _build_suite(checked: Checked, *, confirmed: bool) -> ET.Element:
         if kind is ClaimKind.FAILED:
             ET.SubElement(case, "failure", message=message)
         elif kind is ClaimKind.NOT_JUDGED or finding in doubted:
-            # A claim that could not be checked counts as not met, as it does for the exit code.
+            # As for the exit code, a claim that could not be checked counts as not met.
             ET.SubElement(case, "error", message=message)
         if finding.note:
             ET.SubElement(case, "system-out").text = drop_controls(finding.note)

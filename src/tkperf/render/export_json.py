@@ -124,7 +124,7 @@ _RESUMPTION = (
 
 def write_json(result: RunResult) -> Iterator[str]:
     """Yield the text of ``render_json`` in pieces. The elements of a long list are rendered separately."""
-    # The mark is random, so that no text in the result can contain the mark.
+    # The mark is random, so that a text in the result cannot contain the mark.
     mark = token_hex(16)
     lists: list[tuple[Sequence[object], int]] = []
     document = _with_words(result, mark, lists)

@@ -38,8 +38,8 @@ if TYPE_CHECKING:  # The export of the tables of a run does not need this module
 SAMPLE_PERCENTILES = find_percentiles(PercentileUse.SECONDS)
 _PIECE_CHARACTERS = 1 << 20
 _BLANKS = str.maketrans("\n\r\t\v\f", "     ")
-# Matches the start of a formula. The pattern also matches after a semicolon, because some spreadsheets separate fields
-# with semicolons.
+# A pattern that matches the start of a formula. The pattern also matches after a semicolon, because some spreadsheets
+# separate fields with semicolons.
 _FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\t\r])")
 
 Samples = Callable[[str, StepRecord], Iterable[Sample]]

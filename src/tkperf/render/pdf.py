@@ -69,7 +69,7 @@ def draw_all(specs: Sequence[Spec]) -> list[str]:
 
 
 def draw_png(spec: Spec) -> bytes:
-    """Return a chart as a PNG picture for slides and web pages."""
+    """Return a chart as a PNG picture that can be used on slides and web pages."""
     wide: Any = _for_vega(spec | {"width": 700})
     picture: bytes = load_vega().vegalite_to_png(wide, scale=2.0)
     return picture

@@ -209,7 +209,7 @@ class Index:
             check_same_thread=False,  # several threads use the connection, but only one thread at a time
         )
         try:
-            db.execute("PRAGMA synchronous = OFF")  # a damaged index is created again
+            db.execute("PRAGMA synchronous = OFF")  # a damaged index is replaced by a new index
             db.execute("PRAGMA journal_mode = MEMORY")
             # The keys are texts, because the number of an inode may be too large for an integer in SQLite.
             db.execute(

@@ -297,7 +297,7 @@ def _build_points(delta: Delta, disturbed_steps: int | None, at_s: float) -> Ite
 
 
 def make_script() -> bytes:
-    """Return the script of all pages with charts."""
+    """Return the script that all pages with charts need."""
     return render_script().encode()
 
 

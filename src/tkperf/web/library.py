@@ -207,7 +207,7 @@ class Library:
         newest of these files is last.
         """
         found = find_files(self._folders, self._ending.is_set)
-        # A file with several names is read only once.
+        # If several names lead to the same file, the file is read only once.
         due = {known.stamp[:2]: known for known in found.files if self._is_due(known)}
         newest_last = sorted(due.values(), key=lambda one: one.stamp[3])
         return found, found != self._found, newest_last

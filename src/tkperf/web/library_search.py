@@ -94,7 +94,7 @@ _NOT_KNOWN = "not known"
 
 
 def name_capacity(run: ListedRun) -> str:
-    """Return the capacity under which a drive is sold, such as ``960 GB``."""
+    """Return the nominal capacity of a drive, such as ``960 GB``, which is the capacity that vendors advertise."""
     return _NOT_KNOWN if run.row.capacity_bytes is None else name_size(run.row.capacity_bytes)
 
 
@@ -157,7 +157,9 @@ class Query:
         return bool(self.words or self.chosen)
 
     def address(self, **changes: object) -> str:
-        """Return the address of this page. With changes, return the address of the first page of the changed query."""
+        """Return the address of this page. If there are changes, return the address of the first page of the changed
+        query.
+        """
         query = replace(self, **{"page": 1, **changes})  # type: ignore[arg-type]
         pairs = [("q", query.words)] if query.words else []
         pairs += [(key, value) for key, values in query.chosen.items() for value in values]

@@ -21,7 +21,7 @@ from tkperf.model.measurement import FloatArray
 from tkperf.model.same_device import find_measured_part
 
 OUTLIER_SCORE = 3.5
-"""Limit of the modified z-score (Iglewicz, Hoaglin 1993; NIST/SEMATECH 1.3.5.17)."""
+"""The limit of the modified z-score for outliers (Iglewicz, Hoaglin 1993; NIST/SEMATECH 1.3.5.17)."""
 FEWEST_SCORED = 5
 """The smallest number of runs for which tkperf searches for outliers."""
 FEWEST_IN_TREND = 5
@@ -328,8 +328,8 @@ class History:
 def build_history(
     names: Sequence[str], devices: Sequence[Mapping[str, object]], days: Sequence[float], rows: Sequence[ComparedRow]
 ) -> History:
-    """Return the history of runs in the order of their dates. ``devices`` contains the facts of the drive in
-    each run.
+    """Return the history of a drive. Its runs are in the order of their dates. ``devices`` contains the facts about the
+    drive in each run.
     """
     spanned = days[-1] - days[0]
     period = next((name for name, length in _PERIODS.items() if spanned >= length), "minute")

@@ -104,7 +104,7 @@ class Entry:
 
     @property
     def is_least(self) -> bool:
-        """Return whether the value is only a lower bound, so that the true value may be greater by any amount."""
+        """Return whether the value is only a lower bound. If so, there is no limit for the true value."""
         known = self.uncertainty
         return known is not None and known.known and known.high is None and known.low == self.value
 
@@ -159,7 +159,7 @@ def against_first(first: Entry, entry: Entry, measure: Measure) -> Entry:
     of_ratio = build_ratio(entry.value, entry.uncertainty, first.value, first.uncertainty)
     noise = of_ratio.covers(1.0)
     if noise is None or (of_ratio.at_least and not noise):
-        # If only a lower limit of the noise is known, the ranges must also show the difference.
+        # If only a lower limit of the noise is known, a difference counts only if the ranges show it too.
         noise = ranges_overlap(first, entry)
     if noise and is_too_wide(of_ratio):
         noise = None

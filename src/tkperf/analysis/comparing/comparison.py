@@ -112,8 +112,8 @@ def find_candidates(results: Sequence[RunResult], rows: Sequence[ComparedRow]) -
     preparing = {
         (test.name, section.name) for test in results[0].tests for section in test.sections if section.plan.prepares
     }
-    # The rate of the reader differs from drive to drive, so only the factors of the neighbours are used as headline
-    # figures of such a test.
+    # The rate of the reader differs from drive to drive. For such a test, only the factors of the neighbours are
+    # therefore used as headline figures.
     of_own_readers = {
         (test.name, section.name)
         for test in results[0].tests
@@ -130,8 +130,8 @@ def find_candidates(results: Sequence[RunResult], rows: Sequence[ComparedRow]) -
 
 
 def _most_important(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
-    """Yield rows in the order of importance: first the characteristics that a test is designed to find, then the phases
-    of the first stream, then the cells of the first section with several workloads.
+    """Yield rows in the order of importance. The order is: characteristics that a test is designed to find, phases of
+    the first stream, cells of the first section with several workloads.
     """
     always = {measure.key for measure in SOUGHT_ALWAYS}
     sought = [row for row in rows if row.quantity.key in always]
@@ -164,8 +164,8 @@ def _of_streams(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
 
 
 def _of_phases(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
-    """Yield the rows with the first quantity of each phase of a stream, and the row with the tail latency of the last
-    phase.
+    """Yield the row with the first quantity for each phase of a stream. Also yield the row with the tail latency of the
+    last phase.
     """
     for part in dict.fromkeys(row.part for row in rows):
         yield next(row for row in rows if row.part == part)
@@ -261,8 +261,8 @@ def compare_files(results: Sequence[RunResult], wanted: Arrangement | None = Non
         )
     fullest = [max(run, key=count_steps) for run in runs]
     comparison = compare(fullest, wanted)
-    # The runs are counted by identity, because distinct runs may have the same name, and because a history changes the
-    # order of the runs.
+    # Runs are counted as objects and not by name, because distinct runs may have the same name, and because a history
+    # changes the order of the runs.
     counts = {id(result): len(run) for result, run in zip(fullest, runs, strict=True)}
     repeated = [
         (name, counts[id(result)])

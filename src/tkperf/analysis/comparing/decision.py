@@ -139,7 +139,7 @@ class DecisionFigure:
         return tuple(sorted(better, key=lambda run: -values[run]))
 
     def find(self, standing: Standing) -> tuple[int, ...]:
-        """Return the numbers of the runs with a standing."""
+        """Return the numbers of the runs that have a standing among the ranked values."""
         return tuple(number for number, cell in enumerate(self.cells) if cell.standing is standing)
 
 
@@ -164,7 +164,7 @@ class Decision:
         return tuple(figure for figure in (*self.figures, *self.alone) if figure.use is use)
 
     def count(self, standing: Standing, run: int) -> int:
-        """Return the number of figures for which a run has this standing."""
+        """Return the number of figures for which the value of a run has this standing."""
         return sum(run in figure.find(standing) for figure in self.figures)
 
 
@@ -188,8 +188,8 @@ def rank(
     groups: list[list[int]] = []
     left = ranked
     while left:
-        # A value that cannot be distinguished from the first value of a group belongs to the group, even if a value
-        # between these two values is certainly worse than the first value.
+        # If a value cannot be distinguished from the first value of a group, it belongs to the group. This is true even
+        # if a value between these two values is certainly worse than the first value.
         group = [number for number in left if not is_better(entries[left[0]], entries[number], measure)]
         groups.append(group)
         left = [number for number in left if number not in group]

@@ -122,7 +122,7 @@ def find_value_conditions(result: RunResult, test: str, section: SectionResult) 
         "I/O engine": _known(info.ioengine),
         "active range": describe_share_of_range(result),
         "write cache": describe_write_cache(result),
-        # The method is not compared, because drives with different interfaces use different methods for the same
+        # The purge method is not compared, because drives with different interfaces use different methods for the same
         # purpose.
         "purge": "done" if purge not in (None, "none") else purge,
         "preconditioning": describe_preconditioning(result, section),

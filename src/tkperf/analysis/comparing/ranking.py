@@ -237,8 +237,8 @@ _MOST_VALUES = 4
 
 
 def shorten_figures(run: RunFigures) -> RunFigures:
-    """Return the values of a run in a shorter form for a ranking of many runs. The result contains only the preferred
-    values of each figure, and a digest instead of the numbers of the profile.
+    """Return the values of a run in a shorter form, which is used to rank many runs. The result contains only the
+    preferred values of each figure. A digest replaces the numbers of the profile.
     """
     values: list[FigureValue] = []
     for key in MEASURES:

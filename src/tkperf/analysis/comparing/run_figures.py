@@ -202,7 +202,7 @@ def is_comparable(result: RunResult) -> bool:
 
 
 def join_place(test: str, section: str) -> str:
-    """Return the key of a section among the conditions of a run."""
+    """Return the key with which the conditions of a section are stored in the conditions of a run."""
     return f"{test}\n{section}"
 
 

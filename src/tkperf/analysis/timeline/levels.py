@@ -44,8 +44,8 @@ HELD_BAND = 0.05
 # A level must end abruptly. The distance between the level and the following values must be at least this multiple of
 # the fitted change over the level. In a decline at constant speed, the multiple is only 1.25.
 LEAST_ABRUPT = 3.0
-# Values belong to another level if they differ by this share, which is more than the largest allowed distance of a
-# value from its own level.
+# If values differ from a level by this share, they belong to another level. The share exceeds the largest allowed
+# distance between a value and its own level.
 OTHER_LEVEL = 0.12
 # The rate is not at a level if the range that contains eight of ten values is wider than this share of the median. A
 # rate that varies like a sine wave of 15 % has a level. A sine wave of 20 % and a square wave have no level.
@@ -55,7 +55,7 @@ MOST_SWING = 1 / 3
 MOST_SWING_OF_NOISE = 1.0
 MOST_CORRELATION_OF_NOISE = 0.5
 MOST_SKEW_OF_NOISE = 0.1
-# These percentiles describe a rate that varies: eight of ten values lie between them.
+# The percentiles that describe a rate that varies. Eight of ten values lie between them.
 SWING_PERCENTILES = (10.0, 90.0)
 # The last part is too short for a decision if two conditions are met. It has fewer values than the first number, and
 # its change exceeds the limit only because of the noise that is estimated from neighbouring values. The second number
@@ -66,16 +66,17 @@ SHORT_SIGMAS = 3.0
 # deviation.
 LEVEL_NOISE_SIGMAS = 5.0
 HELD_NOISE_SIGMAS = 3.0
-# At most this share of the values of a level may lie outside the band, and never for longer than a short time.
+# The greatest share of the values of a level that may lie outside the band. They must never lie outside the band for
+# longer than a short time.
 MOST_OUTSIDE = 0.05
 SHORTEST_PHASE = 3
-# A second level must have at least this number of values, because a few values between two levels look like a level.
+# The smallest number of values of a second level. A few values between two levels would otherwise look like a level.
 LEAST_FOR_SECOND = 10
 # If at least this number of different values precedes a level, these values form a separate part. If there are fewer
 # values, they count as an irregular start of the level.
 LEAST_APART = 5
-# Up to this share of the values at the end of a level may already be changing to the next level. These values are not
-# judged.
+# The greatest share of the values at the end of a level that may already be changing to the next level. These values
+# are not judged.
 ON_ITS_WAY_OUT = 0.2
 # The search for a level begins with guesses of its length, and the first guess is the shortest length. The greatest
 # guess is the first number times the length of the longest level found so far. If this level has fewer values than the
@@ -195,7 +196,9 @@ def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
 
 
 def _is_at_level(values: FloatArray) -> bool:
-    """Return whether the values stay near their median, or vary around the median like noise without memory."""
+    """Return whether the values stay near their median, or vary around the median like noise without memory. In such
+    noise, neighbouring values hardly correlate.
+    """
     low, high = np.percentile(values, SWING_PERCENTILES)
     level = median(values)
     swing = float(high - low)
@@ -292,8 +295,8 @@ def _is_too_short(series: Series, tail: int, change: FittedChange, level: float)
 
 
 def _find_last_part(series: Series) -> int:
-    """Return the index at which the last quarter of the time begins. If this quarter has fewer than five values, the
-    last five values are used.
+    """Return the index at which the last quarter of the time begins. If this quarter has fewer than five values, return
+    the index of the fifth value from the end.
     """
     place = series.place
     quarter = place[-1] - LAST_PART * (place[-1] - place[0])
@@ -452,7 +455,7 @@ def _measure_local_noise(values: FloatArray) -> Noise:
 
 
 def _is_apart(values: FloatArray, level: float, noise: Noise) -> bool:
-    """Return whether the values belong to another level than ``level``."""
+    """Return whether the values belong to a level other than ``level``."""
     if values.size < SHORTEST_PHASE:
         return False
     distance = abs(median(values) - level)

@@ -71,7 +71,7 @@ def running_median(values: FloatArray, window: int) -> FloatArray:
     if half == 0:
         return values.copy()
     padded = np.pad(values, half, mode="reflect")
-    # np.median takes three times as long, because it also checks for NaN.
+    # np.median is not used, because it also checks for NaN and takes three times as long.
     return np.partition(sliding_window_view(padded, 2 * half + 1), half, axis=1)[:, half]
 
 
@@ -149,7 +149,7 @@ class FittedChange:
     by_chance: float
 
     def is_within(self, limit: float) -> bool:
-        """Return whether the change is at most the limit, or can be explained by noise alone."""
+        """Return whether the change does not exceed the limit, or can be explained by noise alone."""
         return abs(self.amount) <= max(limit, self.by_chance)
 
 

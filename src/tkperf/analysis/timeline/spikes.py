@@ -29,7 +29,7 @@ LEAST_HEIGHT = 1.10
 LEAST_SHARE = 0.7
 # The largest accepted probability of a false alarm for a series without periodic spikes.
 MOST_CHANCE = 1e-3
-# Number of values over which the median around a value is computed.
+# The number of values from which the median around a value is computed.
 NEIGHBOURS = 21
 MOST_PEAKS = 2000
 # A spectrum covers all places, including places without a value. The first limit corresponds to twelve days of seconds.
@@ -51,7 +51,7 @@ class PeriodicSpikes:
     Attributes:
         period, first: distance between the spikes, and place of the first observed spike, in rounds or seconds.
         expected: number of places of the pattern within the series.
-        places: places of the observed spikes, as round numbers or seconds.
+        places: places of the observed spikes, as numbers of rounds or as seconds.
         height: median height of the spikes, as a multiple of the median around each spike.
         chance: probability that any such pattern appears in a series of the same values in random order.
     """
@@ -134,7 +134,7 @@ def _all_on(comb: _Comb, at: FloatArray, height: FloatArray, peaks: NDArray[np.i
     high = peaks[height[peaks] - 1 >= 0.5 * (typical - 1)]
     number = np.rint((at[high] - comb.first) / comb.period)
     kept = np.abs(at[high] - comb.first - comb.period * number) <= comb.near + 1e-9
-    # Higher peaks are first, so the first peak of each number is the highest.
+    # Higher peaks are first, so the first peak for each number is the highest peak.
     _, firsts = np.unique(number[kept], return_index=True)
     return np.asarray(np.sort(high[kept][firsts]))
 

@@ -141,7 +141,7 @@ def build_ratio(
     """Return the uncertainty of the ratio of two levels. ``times`` is 1 for a factor, and 100 for a ratio in percent.
 
     Each end is computed from the distances between the values and the ends of both intervals, as logarithms (Zou and
-    Donner 2008). The method assumes no symmetry, and each interval contains the effect of its few degrees of freedom.
+    Donner 2008). The method does not assume symmetry. Each interval already takes its degrees of freedom into account.
     For a symmetrical interval, both distances are the half-width divided by the value. Therefore the result does not
     depend on whether a slower device is compared by IOPS or by latency, and no interval can contain 0.
     """

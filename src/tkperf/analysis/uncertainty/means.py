@@ -12,8 +12,8 @@ from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty, build_from_
 from tkperf.analysis.uncertainty.spread import Spread, spread_of_few, spread_of_series
 from tkperf.model.measurement import FloatArray, Seconds
 
-# From this number of rounds on, the correlation of neighbouring rounds is measured. With fewer rounds, a correlation is
-# assumed.
+# From this number of rounds on, the correlation of neighbouring rounds is measured. If there are fewer rounds, a
+# correlation is assumed.
 ROUNDS_IN_SERIES = 20
 
 # Standard deviation of the median of normally distributed values, divided by the standard deviation of the mean.
@@ -70,8 +70,8 @@ def uncertainty_of_levels(value: float, rates: Sequence[float]) -> Uncertainty:
 
 
 def spread_of_rounds(values: FloatArray, earlier: FloatArray | None = None) -> Spread | None:
-    """Return the spread of rounds. With many rounds, the correlation of neighbouring rounds is measured. With few
-    rounds, a correlation is assumed.
+    """Return the spread of rounds. If there are many rounds, the correlation of neighbouring rounds is measured. If
+    there are few rounds, a correlation is assumed.
     """
     if values.size >= ROUNDS_IN_SERIES:
         return spread_of_series([values])

@@ -86,13 +86,13 @@ def _intervals(whole: IoStats, running: IntArray, shares: FloatArray, halves: Fl
     """Return intervals in µs. The ends of an interval are two percentiles: their shares are lower and higher by
     ``halves``.
     """
-    # Chance changes a rare share by a factor, not by percentage points. The computation therefore uses logarithms of
-    # the odds.
+    # Chance changes a small share by a factor and not by percentage points. The computation therefore uses logarithms
+    # of the odds.
     odds, apart = shares / (1 - shares), halves / (shares * (1 - shares))
     low_shares, high_shares = (1 - 1 / (1 + odds * np.exp(by)) for by in (-apart, apart))
     total = whole.histogram.total
     lows = _edges_us(whole, running, np.floor(low_shares * total), BUCKET_LOWER_NS)
-    # At least one I/O must be above the upper end of an interval, so the rank is increased by 1.
+    # The upper end of an interval must lie below at least one I/O, so the rank is increased by 1.
     highs = _edges_us(whole, running, np.ceil(high_shares * total) + 1, BUCKET_UPPER_NS)
     return [Interval(low=low, high=high if high < inf else None) for low, high in zip(lows, highs, strict=True)]
 
@@ -133,7 +133,8 @@ def _spreads_of_shares(rounds: Sequence[Histogram], buckets: IntArray) -> tuple[
 
 
 def _edges_us(whole: IoStats, running: IntArray, ranks: FloatArray, edges_ns: IntArray) -> list[float]:
-    """Return the edges of the buckets with the I/Os of these ranks, within the measured range.
+    """Return the edges of the buckets that contain the I/Os of these ranks. The edges are limited to the measured
+    range.
 
     An edge beyond the slowest I/O is infinite.
     """

@@ -1,5 +1,5 @@
-"""tkperf batch: measure many drives that the user confirms with one answer. Each drive has its own run and run file.
-tkperf prints the results together.
+"""tkperf batch: measure many drives. The user confirms all drives with one answer. Each drive has its own run and run
+file. tkperf prints the results together.
 """
 
 from __future__ import annotations

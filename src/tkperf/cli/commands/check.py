@@ -191,7 +191,7 @@ def _check_many(run_files: tuple[Path, ...], work: _Work) -> None:
     from tkperf.pipeline.api import load, read_and_check, read_claims
     from tkperf.render.export_check import render_matrix_json, render_matrix_junit
 
-    read_claims(work.claims_file)  # an error in the claims file is not an error of a run
+    read_claims(work.claims_file)  # an error in the claims file does not count as an error in a run
     given = []
     for path in run_files:
         try:

@@ -1,4 +1,4 @@
-"""tkperf profiles: list the specifications, or explain one key by key."""
+"""tkperf profiles: list the specifications, or explain one specification key by key."""
 
 from __future__ import annotations
 

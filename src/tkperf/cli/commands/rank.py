@@ -1,4 +1,4 @@
-"""tkperf rank: rank the drives of many runs by one figure."""
+"""tkperf rank: rank the drives of many runs according to one figure."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def describe_stages(state: BatchState) -> Verdict:
 
 
 def name_stage(stage: DriveStage, count: int) -> str:
-    """Return a stage in the form that follows the number or the names of its drives: ``1 failed``, ``2 need your
+    """Return a stage in a form that can follow the number or the names of its drives: ``1 failed``, ``2 need your
     consent again``.
     """
     if stage is DriveStage.CONSENT_ENDED:
@@ -214,7 +214,9 @@ def _find_remarks(lines: Sequence[_Line], state: BatchState) -> Iterator[Note]:
 
 
 def _build_table(lines: Sequence[_Line], *, alike: bool) -> TableView:
-    """Return a table with a row for each line. A terminal with 80 columns shows the columns with ranks up to 6."""
+    """Return a table with a row for each line. A terminal with 80 columns has enough space for the columns with ranks
+    up to 6.
+    """
     has_slots = any(line.drive.shown.slot for line in lines)
     ends = dict(zip((line.drive.shown.number for line in lines), _shorten_serials(lines), strict=True))
     # If no slots are known, the table identifies drives with the serial number. If no serial numbers are known either,

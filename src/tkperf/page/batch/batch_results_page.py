@@ -277,8 +277,8 @@ _LONGEST_KEPT, _NO_BREAK = 24, "\N{NO-BREAK SPACE}"
 
 
 def build_drives_table(batch_result: BatchResult) -> TableView:
-    """Return a table with a row for each drive: its result, its first headline figures, its temperature, and the facts
-    that differ among the drives.
+    """Return a table with a row for each drive. A row contains the result, the first headline figures, the temperature,
+    and the facts in which the drives differ.
     """
     drives = sort_drives(batch_result)
     return build_table(

@@ -174,7 +174,7 @@ def _describe_failures(drives: Sequence[BatchDriveResult]) -> Iterator[str]:
         if (more := len(claims) - _MOST_CLAIMS) > 1:
             claims[_MOST_CLAIMS:] = [f"{more} more"]
         names = list_names([one.label for one, _ in of_drives])
-        # A claim with the limit 0 has no margin in percent.
+        # If the limit of a claim is 0, the claim has no margin in percent.
         margins = [worst.margin_percent or 0.0 for _, each in of_drives if (worst := each.worst) is not None]
         lowest = f", down to {describe_margin(min(margins))}" if margins else ""
         is_unsure = all(each.by_title[title].certain is False for _, each in of_drives for title in titles)
@@ -230,7 +230,7 @@ def describe_distance(outlier: Outlier) -> str:
 
 
 def _describe_runs(drives: Sequence[BatchDriveResult]) -> str:
-    """Return the most severe reasons of the verdicts on the runs. One text names all drives with the same reason."""
+    """Return the gravest reasons among the verdicts on the runs. One text names all drives with the same reason."""
     alike: dict[str, list[str]] = {}
     for one in drives:
         if one.result is not None:
@@ -264,7 +264,7 @@ def find_sentences(batch_result: BatchResult) -> Iterator[str]:
     measured at the same time.
     """
     if batch_result.groups:
-        # The verdict already names the outliers.
+        # The outliers are omitted, because the verdict already names them.
         left_out = ("Outlier ", "No outlier") if batch_result.outliers else "Outlier "
         found = (text for group in batch_result.groups for text in find_conclusions(group.compared))
         yield from dict.fromkeys(text for text in found if not text.startswith(left_out))
@@ -304,7 +304,7 @@ def build_batch_mail(batch_result: BatchResult) -> tuple[str, ...]:
     """Return the lines of a mail with the results. There are no more than twelve lines."""
     verdict = describe_batch_verdict(batch_result)
     title = describe_batch_title(batch_result)
-    # If the batch has no claims, the title already begins with the verdict.
+    # If the batch has no claims, the verdict is omitted here, because the title already begins with it.
     answer = title if title.startswith(verdict.title) else f"{verdict.title}: {title}"
     lines = [f"{drop_controls(batch_result.state.name)}: {answer}", *(f"- {text}" for text in verdict.reasons)]
     stages = describe_stages(batch_result.state)

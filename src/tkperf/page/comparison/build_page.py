@@ -203,9 +203,9 @@ def _find_remarks(comparison: Comparison) -> NotesView | None:
 
 
 def build_tkperf_plots(comparison: Comparison) -> tuple[ChartView, ...]:
-    """Return the charts that the program tkperf-cmp drew. The key of each chart is the file name that tkperf-cmp used.
+    """Return the charts that the program tkperf-cmp draws. The key of each chart is the file name that tkperf-cmp uses.
 
-    The normal page of a comparison shows headline figures instead.
+    The usual page of a comparison shows headline figures instead.
     """
     tests = dict.fromkeys(row.test for row in comparison.rows)
     charts = tuple(chart for test in tests for chart in build_tkperf_charts(comparison, test))
@@ -288,7 +288,7 @@ def _section_tables(comparison: Comparison, rows: Sequence[ComparedRow], most_ac
         return (build_section_table(comparison, rows, most_across),)
     others = [row for row in rows if row not in cells]
     tables = [build_section_table(comparison, others)] if others else []
-    # Matrices are placed side by side without notes, because the end of the page explains the marks.
+    # Matrices are placed side by side. They have no notes, because the end of the page explains the marks.
     tables += [replace(matrix, notes=()) for matrix in matrices]
     tables.append(replace(build_section_table(comparison, cells), folded=True, ids=()))
     return tuple(tables)

@@ -40,7 +40,7 @@ def build_test_charts(comparison: Comparison, test: str) -> tuple[ChartView, ...
 
 
 def build_over_time(comparison: Comparison, sections: Sections, key: str, title: str) -> ChartView:
-    """Return a chart of the IOPS of every slice over time. All runs use the same unit of time."""
+    """Return a chart that shows the IOPS of every slice over time. All runs have the same unit of time."""
     called, colours = call_runs(comparison.names), colour_runs(comparison.names)
     curves = tuple(
         replace(curve, name=called[run], colour=colours[run]) for run, curve in _find_courses(sections, IOPS).items()
@@ -89,7 +89,7 @@ def _over_time(sections: Sections) -> StreamAxis:
 
 
 def _find_courses(sections: Sections, quantity: Quantity) -> dict[str, Curve]:
-    """Return the curve of a quantity over time for each run, with a point for each slice."""
+    """Return the curve of a quantity over time for each run. A curve has a point for each slice."""
     time = _over_time(sections)
     return {
         run: replace(curve, dots=False)

@@ -228,7 +228,7 @@ def _of_spikes(comparison: Comparison) -> Iterator[str]:
 
 
 def _has_no_spikes(result: RunResult, spikes: Headline) -> bool:
-    """Return whether tkperf searched the run for spikes under the same load and found none."""
+    """Return whether tkperf searched for spikes in the run under the same load and found no spikes."""
     sought = [
         timeline.spikes
         for test in result.tests

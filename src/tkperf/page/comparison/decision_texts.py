@@ -48,7 +48,7 @@ _SIGNS = {
     Standing.WORST: Sign.WORST,
     Standing.BETWEEN: Sign.NONE,
 }
-# Words that distinguish the lines about the same use.
+# Words that distinguish several lines about the same use.
 _PARTS = {"large_read": ", reading", "large_write": ", writing", "single_write": ", p99.9"}
 # In a short run, all drives reach the speed of their interface. This speed is far above the rate that the drives can
 # sustain.
@@ -579,7 +579,7 @@ def build_cell(cell: DecisionCell, measure: Measure, whole: float, *, target: st
 def _describe_cell(cell: DecisionCell) -> str:
     if cell.unranked is None:
         return describe_distance(cell)
-    # All values of such a figure have the same reason. The title states this reason once.
+    # All values of such a figure have the same reason, so only the title states the reason.
     return "" if cell.unranked is Unranked.OWN_LOAD else str(cell.unranked)
 
 

@@ -77,7 +77,8 @@ def sort_headlines(comparison: Comparison) -> list[ComparedRow]:
             for figure in comparison.history.figures
             if figure.trend is not None and figure.change in BEYOND_NOISE
         }
-        # Even if a figure has no trend, the last run may differ from the first run.
+        # Figures without a trend are sorted according to the last run, because the last run may differ from the first
+        # run.
         headlines = sorted(headlines, key=lambda row: -row.entries[-1].beyond_noise)
     return sorted(headlines, key=lambda row: -weights.get(row.place, 0.0))
 
@@ -132,10 +133,11 @@ def describe_group(comparison: Comparison) -> str:
 
 
 def _describe_load(row: ComparedRow, of_test: Sequence[ComparedRow]) -> str:
-    if row.workload.together:  # The name of a stream distinguishes it from other streams.
+    # The name of the figure is enough for a stream, because it contains the name of the stream.
+    if row.workload.together:
         return name_figure(row.workload)
     alike = [other.workload for other in of_test if other.section == row.section]
-    # Imported results have a separate section for each demand.
+    # The demand is included, because imported results have a separate section for each demand.
     demands = [axis for axis in find_axes(of.workload for of in of_test) if axis in (JOBS, DEPTH)]
     axes = [axis for axis in find_axes(alike) if axis not in (ACCESS, MIX, BLOCKS, *demands)]
     words = (name_figure(row.workload), *(axis.words(row.workload) for axis in (*demands, *axes)))

@@ -145,7 +145,7 @@ def _draw_over_offered(
         if len(quantities) > 1:
             colour = colour_quantity(quantity)
             built = tuple(replace(each, name=quantity.short, colour=colour) for each in built)
-        curves = [*built, *curves]  # The first curve is drawn on top of the others.
+        curves = [*built, *curves]  # The first curve is drawn last, so that it is in front of all other curves.
     if IOPS in quantities:
         most = max(cell.workload.offered_iops or 0.0 for cell in cells)
         ends = (Point(0.0, 0.0), Point(most, most))

@@ -244,7 +244,7 @@ def over_time(lasted_s: float) -> StreamAxis:
 
 
 def over_written(title: str, unit_bytes: float) -> StreamAxis:
-    """Return the axis of the total amount written."""
+    """Return the axis that shows the total amount written."""
 
     def place(slice_result: SliceResult) -> float:
         written_bytes = slice_result.total_written_bytes
@@ -316,7 +316,8 @@ def _drawn_slices(
     """Yield a limited number of slices that a chart can show. The extremes and the flagged slices are included. Yield
     nothing if no slice has a value.
     """
-    # All slices of the stream have the same load. Comparing the keys is faster than comparing whole workloads.
+    # All slices of the stream have the same load. The keys are compared, because this is faster than comparing whole
+    # workloads.
     key = None if workload is None else workload.part_key
     cells = (
         (one, cell)
@@ -349,11 +350,11 @@ several buckets of fio.
 
 
 def exceedance_points(buckets: Iterable[tuple[float, float, int]]) -> Iterator[tuple[float, float]]:
-    """Yield the points of an exceedance curve: the response time, and the percentage of the I/Os that needed a longer
-    time.
+    """Yield the points of an exceedance curve. A point consists of the response time and the percentage of the I/Os
+    that needed a longer time.
 
     The curve ends at the lower edge of the slowest bucket. Beyond this bucket the share is 0, and a logarithmic axis
-    has no place for 0.
+    cannot show 0.
 
     Args:
         buckets: the lower edge, the upper edge and the number of I/Os of each bucket, in ascending order.
@@ -415,7 +416,7 @@ def spread_in_bins(buckets: Sequence[tuple[float, float, int]], per_decade: int)
     """
     bins: dict[int, float] = {}
     for lower_us, upper_us, ios in buckets:
-        # Times below 1 ns are counted as 1 ns, because the logarithm of 0 does not exist.
+        # Times below 1 ns are counted as 1 ns, because 0 has no logarithm.
         low, high = (log10(max(edge, 1e-3)) * per_decade for edge in (lower_us, upper_us))
         if high <= low:
             bins[floor(low)] = bins.get(floor(low), 0.0) + ios

@@ -148,7 +148,7 @@ def _key(charts: Iterable[ChartView], key: str) -> Iterator[ChartView]:
 
 
 def _join(views: list[ChartView]) -> ChartView:
-    """Return the first view with the other views inside it."""
+    """Return the first view as a chart that contains the other views."""
     names = [chart.choice for chart in views]
     # A plan from another program can contain names that do not distinguish the views.
     if len(set(names)) < len(names) or len(set(map(len, names))) > 1:

@@ -71,8 +71,8 @@ def _describe_level(chart: Chart) -> str:
 
 
 def _is_level(values: Sequence[float]) -> bool:
-    """Return whether all values are as close to their median as the values of a level. docs/explanation/method.md
-    defines this distance.
+    """Return whether all values are close enough to their median to form a level. docs/explanation/method.md defines
+    this distance.
     """
     middle = median(values)
     return all(abs(value - middle) <= HELD_BAND * abs(middle) for value in values)

@@ -157,7 +157,7 @@ MOST_DOTTED = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Loads that form one line of a chart. Times in the chart are counted from ``origin_s``."""
+    """Loads that form one line of a chart. The times in the chart are counted from ``origin_s``."""
 
     name: str
     loads: tuple[TimedStep, ...]
@@ -165,7 +165,7 @@ class Stretch:
 
 
 def stretches_by_section(loads: LoadsOfTest, origin_s: float = 0.0) -> tuple[Stretch, ...]:
-    """Return the stretches of all sections. All stretches of a section have the name of the section."""
+    """Return the stretches of all sections. A stretch has the name of its section."""
     return tuple(
         Stretch(name=FILL if stretch[0].is_fill else stretch[0].step.section, loads=stretch, origin_s=origin_s)
         for stretch in loads.stretches()

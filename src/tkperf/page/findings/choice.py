@@ -54,8 +54,8 @@ def find_shared(test: TestResult) -> Quantity | None:
 
 
 def is_grid(section: SectionResult) -> bool:
-    """Return whether the section varied the demand. Streams that run together have different demands, but the section
-    did not vary these demands.
+    """Return whether the section varied the demand. If streams with different demands run together, the section did not
+    vary the demand.
     """
     if any(cell.workload.together for cell in section.cells):
         return False

@@ -192,7 +192,7 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
         yield from together
         return
     of_sections = [list(_of_section(test, section)) for section in sections]
-    if find_shared(test):  # The sections have the same quantity, and the first section represents all of them.
+    if find_shared(test):  # All sections have the same quantity, so the first section represents all of them.
         of_sections[1:] = [[replace(one, rank=2) for one in of] for of in of_sections[1:]]
     peaks = find_peaks_of_sections(sections)
     demands = {(cell.workload.jobs, cell.workload.io_depth) for section in sections for cell in section.cells}
@@ -341,9 +341,9 @@ def _of_stream(test: TestResult, section: SectionResult, shown: Sequence[Quantit
 
 
 def _with_series(candidate: _Candidate, series: Timeline | None) -> _Candidate:
-    """Return the candidate with a remark that the rate still changed at the end.
+    """Return the candidate with a remark that the rate was still changing at the end.
 
-    The remark is added only if the figure is the mean of a stream that no rule of steady state judged.
+    The remark is added only if the figure is the mean of a stream that was not judged by a rule for steady state.
     """
     headline = candidate.headline
     if series is None or series.settled is not False or headline.verdict:
@@ -485,7 +485,7 @@ def describe_interval(value: float, known: Uncertainty | None, quantity: Quantit
 
 
 def has_wide_interval(value: float, known: Uncertainty | None) -> bool:
-    """Return whether the half-width of the interval is more than a fifth of the value."""
+    """Return whether the half-width of the interval exceeds a fifth of the value."""
     return known is not None and known.expanded is not None and known.expanded > _WIDE * abs(value)
 
 

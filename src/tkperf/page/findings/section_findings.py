@@ -181,7 +181,7 @@ def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
 
 
 def describe_recovery(section: SectionResult, first: str) -> Iterator[str]:
-    """Yield the recovery of a rate, as a share of the rate in the first section with the same load.
+    """Yield texts about the recovery of a rate, as a share of the rate in the first section with the same load.
 
     Args:
         first: the name of the first section with the same load.
@@ -303,7 +303,9 @@ def _at(cell: CellResult, quantity: Quantity) -> str:
 
 
 def _mean(cell: CellResult) -> str:
-    """Return the mean latency: ``(10.4 ms on average)``. The text is empty if the mean latency was not measured."""
+    """Return the mean latency in words: ``(10.4 ms on average)``. The text is empty if the mean latency was not
+    measured.
+    """
     mean = cell.value(LATENCY_MEAN)
     return "" if mean is None else f" ({format_latency(mean)} on average)"
 

@@ -22,7 +22,7 @@ _MOST_STREAMS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamFigures:
-    """The results of a stream in a combination. ``flushes`` contains the results of the stream's flushes, if it
+    """The results of a stream in a combination. If the stream flushes, ``flushes`` contains the results of the
     flushes.
     """
 
@@ -111,8 +111,8 @@ def find_streams(section: SectionResult) -> tuple[StreamFigures, ...]:
 
 
 def describe_streams(section: SectionResult) -> str:
-    """Return ``reader runs at 83,900 IOPS (p99 281 µs) next to writer at 65.5 MB/s (p99 578 µs)``. The text is empty if
-    there are no streams.
+    """Return a text about streams that run together: ``reader runs at 83,900 IOPS (p99 281 µs) next to writer at 65.5
+    MB/s (p99 578 µs)``. The text is empty if there are no streams.
     """
     streams = find_streams(section)
     if not streams:
@@ -164,7 +164,9 @@ def describe_trimmed(workloads: Iterable[Workload], range_length_bytes: int | No
 
 
 def _covered_percent(region: ActiveRange | None, others: Sequence[ActiveRange | None]) -> float | None:
-    """Return the percentage of a region that the other regions cover together, or None if a region is not known."""
+    """Return the percentage of a region that is covered by the union of other regions. Return None if a region is not
+    known.
+    """
     if region is None or None in others:
         return None
     covered_bytes, at_bytes = 0, region.offset_bytes

@@ -110,7 +110,7 @@ def find_attention(result: RunResult) -> tuple[Headline, ...]:
 
 
 def _find_throttling(tests: Sequence[TestResult]) -> Iterator[Headline]:
-    """Yield the time for which a drive was throttled, from the test with the longest such time."""
+    """Yield the time for which a drive was throttled. The test with the longest such time is used."""
     times = {test.name: max((drive.throttled_s or 0.0 for drive in test.telemetry), default=0.0) for test in tests}
     hot = [test for test in tests if times[test.name] > 0]
     if not hot:

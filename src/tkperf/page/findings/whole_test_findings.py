@@ -44,7 +44,8 @@ class Finding:
     alarm: bool = False
 
 
-# Conditions that a sentence must name together with a figure that was measured under the condition.
+# Conditions of a measurement. If a figure was measured under such a condition, a sentence must name the condition
+# together with the figure.
 _CONDITIONS = {
     LoadCaution.BUFFERED: "through the host's page cache",
     LoadCaution.NO_DEVICE: "without a device",
@@ -70,8 +71,8 @@ def _of_test(test: TestResult, range_length_bytes: int | None) -> Iterator[Findi
     several = _several_alike(test, sections)
     if several:
         yield Finding(test=test.name, section=None, text=several)
-    # If a load ran in several sections, the sentences name the sections. The names of these sections contain the demand
-    # or the drive.
+    # If a load ran in several sections, the sentences name the sections, because the names of these sections contain
+    # the demand or the drive.
     loads = {name_ios(workload) for _, workload in find_peaks_of_sections(sections)}
     for section in sections:
         many = section.name in firsts and len(firsts) > _MOST_SHARES
@@ -199,7 +200,7 @@ def _events(test: TestResult, sections: Sequence[SectionResult]) -> Iterator[Fin
 
 
 def _doubts(test: TestResult, section: SectionResult) -> Iterator[Finding]:
-    """Yield the doubts about a section, according to the verdict on the section."""
+    """Yield the doubts about a section. They follow from the verdict on the section."""
     verdict = section.verdict
     if verdict is None or section.steady or not (section.complete or verdict.judged):
         return

@@ -224,7 +224,9 @@ _ROWS = (
 
 
 def build_telemetry_table(telemetry: Sequence[DriveTelemetry]) -> TableView | None:
-    """Build a folded table with a row for each value that at least one drive reports, and a column for each drive."""
+    """Build a folded table of values that are reported by one or more drives. The table has a row for each value and a
+    column for each drive.
+    """
     if not telemetry:
         return None
     lines: Iterator[tuple[str | TableNumber, ...]] = (

@@ -56,7 +56,7 @@ class Difference(NamedTuple):
 
 
 def find_conditions(names: Sequence[str], results: Sequence[RunResult]) -> tuple[ConditionGroup, ...]:
-    """Return all conditions that a reader of a comparison must know. Empty groups are omitted."""
+    """Return all groups of conditions that a reader of a comparison must know. Empty groups are omitted."""
     other_texts = {
         "Only in some runs": tuple(find_gaps(names, results)),
         "Remarks of the runs": tuple(_join_remarks(names, results)),
@@ -68,8 +68,8 @@ def find_conditions(names: Sequence[str], results: Sequence[RunResult]) -> tuple
 
 
 def find_differences(names: Sequence[str], results: Sequence[RunResult]) -> tuple[ConditionGroup, ...]:
-    """Return the conditions that differ, or that are not known for every run. Only conditions that affect the common
-    tests are included.
+    """Return the conditions that differ, or that are not known for every run. Only conditions that affect tests of all
+    runs are included.
     """
     of_one_model = _OF_ONE_MODEL if _is_one_model(results) else {}
     groups: dict[str, list[Difference]] = {

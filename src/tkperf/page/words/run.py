@@ -39,8 +39,8 @@ def find_notices(result: RunResult) -> tuple[str, ...]:
 
 
 def find_shared_notices(results: Mapping[str, RunResult]) -> tuple[str, ...]:
-    """Return the notices of several runs, each once. A notice that applies only to some runs contains the names of
-    these runs: ``NOT PURGED (B): ...``.
+    """Return the notices of several runs, each notice once. If a notice applies only to some runs, it contains the
+    names of these runs: ``NOT PURGED (B): ...``.
     """
     return name_notices([(name, find_notices(result)) for name, result in results.items()])
 

@@ -40,7 +40,7 @@ def draw_value_axis(axis: Axis, values: Iterable[object], field: str = "value") 
     numbers = _finite(given)
     channel: Spec = {"field": field, "type": "quantitative", "title": axis.title}
     log = axis.scale is Scale.LOG
-    if not numbers:  # The page inserts the numbers later.
+    if not numbers:  # There are no values yet, because the page inserts the numbers later.
         scale: Spec = {"nice": True} | ({"type": "log"} if log else {"zero": axis.zero})
         return suit_latency(channel | {"scale": scale})
     return suit_latency(channel | (log_axis(numbers) if log else linear_axis(numbers, zero=axis.zero)))

@@ -24,7 +24,7 @@ _SUMS = [
     {"joinaggregate": [{"op": "sum", "field": "count", "as": "total"}]},
     {"calculate": "100 * datum.seen / datum.total", "as": "share"},
 ]
-# The result is in bins, not in µs.
+# The unit of the result is bins, not µs.
 _PLACE = f"{BINS_A_DECADE} * log(max({{}}, {_LEAST_US})) / LN10"
 _BY_BIN = [{"field": "bin"}]
 # All bars have the same logarithmic width. The width of fio's buckets doubles at each power of two. The counts of the

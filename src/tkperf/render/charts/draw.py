@@ -140,7 +140,7 @@ class _Drawing:
 
     @property
     def _named(self) -> list[Curve]:
-        """Return the curves that are distinguished in a legend or by a name at the curve."""
+        """Return the curves whose names are shown in a legend or at the ends of the curves."""
         return [curve for curve in self.chart.curves if not curve.muted]
 
     @property
@@ -278,7 +278,7 @@ class _Drawing:
         yield layer | {"transform": [known, cut]}
 
     def _encode(self, group: CurveGroup) -> Spec:
-        """Return the channels of a group of curves: place, colour and dash."""
+        """Return the channels for a group of curves. The channels are place, colour and dash."""
         muted = group.first.muted
         encoding: Spec = {"x": self.places, "y": self.values}
         style = {} if muted or group.first.mark is Mark.BOX else self.style

@@ -397,7 +397,9 @@ def render_batch_lines(
 
 
 def _head(view: BatchProgressView, width: int, now: datetime, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield the name and the counts, followed by the remaining time and the facts that all drives share."""
+    """Yield the lines at the top of the view. They contain the name, the counts, the remaining time, and the facts that
+    all drives have in common.
+    """
     title = Text(f"{blocks.line * 2} ", style="dim")
     title.append(view.name, style="bold not dim").append(" ")
     title.append(blocks.line * max(0, width - title.cell_len), style="dim")
