@@ -68,14 +68,14 @@ NUMBERS = [
     # Sentences about imports.
     (
         "docs/how-to/import.md",
-        r"A file may have at most (\d+) MiB, and an XML file of TKperf at most (\d+) MiB",
+        r"A file may contain at most (\d+) MiB, and an XML file of TKperf at most (\d+) MiB",
         (RESULTS_BYTES / MIB, tkperf_xml.MOST_BYTES / MIB),
     ),
-    ("docs/how-to/import.md", r"All files together may have at most ([\d,]+) results", (fio_json.MOST_RESULTS,)),
+    ("docs/how-to/import.md", r"All files together may contain at most ([\d,]+) results", (fio_json.MOST_RESULTS,)),
     ("docs/how-to/import.md", r"(\d+) MiB are always allowed", (fio_documents.ALWAYS_BYTES / MIB,)),
     ("docs/how-to/import.md", r"as many latency bins as fio has \(([\d,]+)\)", (fio_result._FIO_BINS,)),
     ("docs/how-to/import.md", r"such as more than ([\d,]+) threads", (LARGEST_DEMAND,)),
-    ("docs/how-to/import.md", r"A run file may have at most ([\d,]+) sections", (fio_json.MOST_SECTIONS,)),
+    ("docs/how-to/import.md", r"A run file may contain at most ([\d,]+) sections", (fio_json.MOST_SECTIONS,)),
     ("docs/how-to/import.md", r"ran for less than (\d+) % of its `runtime`", (100 * WHOLE,)),
     ("docs/how-to/import.md", r"at most (\d+) kinds of warnings", (MOST_WARNINGS,)),
     ("docs/how-to/import.md", r"mix \(to (\d+) %\)", (fio_result.USUAL_MIX_STEP,)),
