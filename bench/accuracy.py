@@ -36,7 +36,7 @@ COMMANDS = {
 
 
 def run(name: str, folder: Path) -> int:
-    """Run a command, show and store its output, and return its exit status."""
+    """Run a command, and print and store its output. Return its exit status."""
     command = COMMANDS[name].format(json=folder / f"{name}.json").split()
     print(f"== {' '.join(command)}", flush=True)
     process = subprocess.Popen(

@@ -55,7 +55,7 @@ SIZE_BYTES = 256 << 20
 IOENGINE = "libaio"
 RANGE = ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES)
 HAND, REPORTS, AGAIN, TKPERF = "by hand", "by hand with reports", "by hand again", "tkperf"
-# docs/explanation/accuracy.md states these limits.
+# The page docs/explanation/accuracy.md also states these limits.
 IOPS_RATIOS = (0.99, 1.01)
 MEAN_LATENCY_RATIOS = (0.99, 1.01)
 MOST_P999_RATIO = 1.05

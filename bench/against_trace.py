@@ -32,7 +32,7 @@ sys.path.insert(0, str(CHECKOUT))
 from tests.lab.block_trace import compare, find_beyond, traced_reads  # noqa: E402
 
 PROFILE = CHECKOUT / "tests/lab/cases/accuracy.toml"
-# docs/explanation/accuracy.md states this limit.
+# The page docs/explanation/accuracy.md also states this limit.
 MOST_OVERHEAD_US, MOST_TAIL_OVERHEAD_US = 40.0, 100.0
 # The buffer can hold twice the number of events that two rounds of 10 s produce at 100,000 IOPS.
 BUFFER_KB = 1 << 18

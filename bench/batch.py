@@ -137,7 +137,7 @@ def observe(process: subprocess.Popen[bytes], ledger_path: Path, drives: int) ->
     costs = Costs()
     began: tuple[float, float] | None = None
     while process.poll() is None and count_ends(ledger_path) < drives:
-        with suppress(OSError, KeyError, IndexError):  # the process may end at this moment
+        with suppress(OSError, KeyError, IndexError):  # the process may have ended in the meantime
             now = time.monotonic(), cpu_s(process.pid)
             if began is None and ledger_path.exists() and '"type":"began"' in ledger_path.read_text():
                 began = now

@@ -89,7 +89,7 @@ def try_case(case: Case, copies: int) -> Known:
 
 
 def try_all(only: str, copies: int) -> Iterator[Known]:
-    """Judge each series and each case, print the result and yield it."""
+    """Judge each series and each case. Print and yield each result."""
     tried: list[tuple[str, Callable[[], Known]]] = [
         *((one.name, lambda one=one: try_series(one, copies)) for one in (*SERIES, *FURTHER_SERIES)),
         *((one.name, lambda one=one: try_case(one, copies)) for one in CASES),

@@ -34,7 +34,7 @@ ROUNDS, WINDOW, NEXT = 25, 5, 10
 """Numbers of rounds: the most in a test, those in a window, and those after the window."""
 CORRELATIONS = (0.0, 0.15, 0.31, 0.5, 0.7)
 NOISES = (0.01, 0.03, 0.1)
-"""Standard deviation of a round, as a share of the level."""
+"""The standard deviations of a round, as a share of the level."""
 
 Chance = np.random.Generator
 Change = Callable[[FloatArray, Chance], FloatArray]
@@ -109,7 +109,7 @@ def end_of_first_steady(series: FloatArray) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steady:
-    """A steady window with its uncertainty and its end."""
+    """A steady window, with its uncertainty and its last round."""
 
     value: float
     known: Uncertainty

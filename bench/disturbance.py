@@ -310,8 +310,8 @@ def judge(steps: list[StepRecord], done: dict[Key, Act], kind: str | None, found
             moved = act.end()
             usual = undisturbed.get(step.position)
             lost = 0.0 if not usual else abs(1 - step.measurement.iops / median(usual))
-            # For a stopped tkperf, this value is the share of the step during which tkperf did not run. The result does
-            # not necessarily change.
+            # If tkperf was stopped, this value is the share of the step during which tkperf did not run. A stop does
+            # not necessarily change the result of the step.
             strong = lost > max(COUNTS, scatter(usual)) or kind == "stop-tkperf"
             if moved is not None:
                 strong = moved / step.measurement.bytes > COUNTS

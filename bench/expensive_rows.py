@@ -19,7 +19,7 @@ def nested(depth: int) -> str:
     return "[" * depth + "]" * depth
 
 
-# The next cases enlarge the table run.
+# The following cases enlarge the table run.
 
 
 @case
@@ -94,7 +94,7 @@ def run_facts(db: sqlite3.Connection, size: int) -> None:
     db.execute(numbers(size // 20) + "INSERT INTO run SELECT 'k' || n, '1' FROM c")
 
 
-# The next cases enlarge the table host.
+# The following cases enlarge the table host.
 
 
 @case
@@ -117,7 +117,7 @@ def host_facts(db: sqlite3.Connection, size: int) -> None:
     change_json(db, "host", "facts", lambda facts: facts.update({f"f{n}": "x" for n in range(size // 20)}))
 
 
-# The next cases enlarge the table test.
+# The following cases enlarge the table test.
 
 
 @case
@@ -163,7 +163,7 @@ def test_names(db: sqlite3.Connection, size: int) -> None:
     copy_rows(db, "test", 90, name=f"'t' || n || hex(zeroblob({size // 200}))", plan="NULL")
 
 
-# The next cases enlarge the table purge.
+# The following cases enlarge the table purge.
 
 
 @case
@@ -176,7 +176,7 @@ def purge_notes(db: sqlite3.Connection, size: int) -> None:
     copy_rows(db, "purge", 100, sequence="10000000 + n", note=f"hex(zeroblob({size // 200}))")
 
 
-# The next cases enlarge the tables job and step.
+# The following cases enlarge the tables job and step.
 
 
 @case
@@ -366,7 +366,7 @@ def second_histograms(db: sqlite3.Connection, size: int) -> None:
     )
 
 
-# The next cases enlarge the table disturbance.
+# The following cases enlarge the table disturbance.
 
 
 @case
@@ -401,7 +401,7 @@ def disturbance_texts(db: sqlite3.Connection, size: int) -> None:
     )
 
 
-# The next cases enlarge the tables verdict and outcome.
+# The following cases enlarge the tables verdict and outcome.
 
 
 @case
@@ -444,7 +444,7 @@ def outcome_verdicts(db: sqlite3.Connection, size: int) -> None:
     change_json(db, "outcome", "outcome", change)
 
 
-# The next cases enlarge the tables telemetry, warning, note, resumption and under_way.
+# The following cases enlarge the tables telemetry, warning, note, resumption and under_way.
 
 
 @case
@@ -550,7 +550,7 @@ def under_way_parts(db: sqlite3.Connection, size: int) -> None:
     db.execute(numbers(count) + "INSERT INTO under_way_part SELECT n, 1, ?, ? FROM c", (blob, packed))
 
 
-# The next cases change the database itself.
+# The following cases change the database itself.
 
 
 @case
@@ -577,7 +577,7 @@ def unused_pages(db: sqlite3.Connection, size: int) -> None:
     db.execute("INSERT INTO x VALUES (zeroblob(?))", (size,))
 
 
-# The next cases enlarge more than one table.
+# Each of the following cases enlarges more than one table.
 
 
 @case

@@ -26,7 +26,7 @@ from tkperf.runfile.limits import (
 )
 
 USUAL_BYTES = 60_000_000
-# The base file already contains some sections and workloads.
+# These numbers are 100 below the limits, because the base file already contains some sections and workloads.
 CELLS, SECTIONS = MOST_CELLS - 100, MOST_SECTIONS - 100
 
 
@@ -38,7 +38,7 @@ def share(most: int, size: int) -> int:
 
 
 def sparse_histogram(buckets: int) -> str:
-    """Return SQL for a histogram with this number of filled buckets."""
+    """Return SQL for a histogram with the given number of filled buckets."""
     counts = np.zeros(BUCKETS, dtype=np.int64)
     counts[np.linspace(200, BUCKETS - 200, buckets, dtype=np.int64)] = 1000
     return f"x'{pack_integers(counts).hex()}'"
@@ -83,7 +83,7 @@ def copy_grid(db: sqlite3.Connection, size: int, values: int) -> None:
 
 
 def copy_slices(db: sqlite3.Connection, size: int, workloads: int) -> None:
-    """Add this number of workloads in the slices of one stream."""
+    """Add the given number of workloads in the slices of one stream."""
     copy_steps(
         db,
         share(MOST_ROWS["step"], size),
@@ -447,7 +447,7 @@ def full_device_texts_in_sections(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_section_names(db: sqlite3.Connection, size: int) -> None:
-    """Add sections with long names."""
+    """Add sections, each with a long name."""
     copy_steps(db, share(6000, size), number="1 + n / 900", section="'s' || (n % 900) || hex(zeroblob(1990))")
 
 
@@ -547,7 +547,7 @@ def full_figures_of_rounds(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_figures(db: sqlite3.Connection, size: int) -> None:
-    """Add as many figures as tkperf reads, with few values."""
+    """Add as many figures as tkperf reads. Each figure has only few values."""
     repeat_figures(db, share(400, size))
 
 

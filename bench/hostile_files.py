@@ -98,7 +98,7 @@ def make_file(name: str, base: Path, path: Path, size: int, *, filled_to: int = 
         db.execute("BEGIN")
         CASES[name](db, size)
         db.execute("COMMIT")
-        # A page of 4,096 bytes holds 4,092 bytes of such a value.
+        # In a page of 4,096 bytes, 4,092 bytes are available for such a value.
         unused = (filled_to - path.stat().st_size) * 4092 // 4096 - 8192
         if unused > 0:
             db.execute("CREATE TABLE unused (a)")

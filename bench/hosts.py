@@ -69,7 +69,7 @@ def follow(seconds: float) -> None:
             drives_there = freeze_drives(lab, DRIVES)
             for one in drives_there * 6:  # six turns, so that each run has finished its creation, purge and fill
                 thaw(*one)
-            time.sleep(20)  # wait for the connections and the first messages
+            time.sleep(20)  # wait until all hosts are connected and have sent their first messages
             before_s, began_s, steps = cpu_of(batch.pid), time.monotonic(), count_steps(log)
             peak = 0.0
             for turn in range(int(seconds * DRIVES / 60)):

@@ -67,7 +67,7 @@ def _direction(ios: int, size: int, chance: random.Random) -> dict[str, object]:
 
 
 def write_files(folder: Path, count: int) -> list[Path]:
-    """Write this number of files, with as many rounds as needed."""
+    """Write the given number of files, with as many rounds as this number requires."""
     chance, paths = random.Random(1), []
     for number in range(count):
         turn, cell = divmod(number, len(MIXES) * len(SIZES))

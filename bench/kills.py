@@ -29,7 +29,7 @@ from tkperf.model.record import RunStatus
 from tkperf.runfile.reader import read_run
 
 PROFILE = Path(__file__).parents[1] / "tests" / "short.toml"
-LENGTH_S = 17.0  # length of such a run in s
+LENGTH_S = 17.0  # duration of a run with the profile short.toml, in s
 MOST_ATTEMPTS = 3
 TKPERF: list[str | Path] = [sys.executable, "-m", "tkperf"]
 
@@ -82,7 +82,7 @@ def kill_one(folder: Path, chance: random.Random) -> tuple[str, str]:
         return moment, fault
     before = Path(shutil.copy(run_file, folder / "before.tkperf"))
     if chance.random() < 1 / 3:
-        # The report of a resumed run is appended to the report of the earlier run.
+        # The report of a resumed run is added at the end of the report of the earlier run.
         kept = _kept(run_file)
         killed = Killed(argv, run_file, chance.uniform(0, LENGTH_S / 2))
         again, fault = _look(run_file, kept + killed.ended)

@@ -193,7 +193,7 @@ def timed(argv: list[str | Path], times: int, **environment: str) -> list[float]
     return took
 
 
-# Regular expressions for the first words of the elements with each kind of content.
+# Regular expressions that match the beginning of the HTML elements, for each kind of content.
 KINDS = {
     "charts": r'<script type="application/json" data-key[^>]*>',
     "cells": r'<script type="application/json" id="cell[^>]*>',

@@ -40,7 +40,7 @@ MOST_LOCKED_MS, MOST_EVENT_S = 50.0, 1.0
 
 
 class Watch:
-    """Commits, locks of readers, and events in browsers, each with its time."""
+    """A record of the commits, the locks of readers, and the events in browsers, each with its time."""
 
     def __init__(self) -> None:
         self.commits: list[tuple[float, float]] = []
@@ -66,7 +66,7 @@ class Watch:
 
 
 def read_events(address: str, path: str, watch: Watch, stop: threading.Event) -> None:
-    """Act as a browser and record the time of each event with news."""
+    """Act as a browser and record the time of each event that contains new data."""
     host, port = address.split("/")[2].split(":")
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())

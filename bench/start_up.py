@@ -33,7 +33,7 @@ from pathlib import Path
 TKPERF = Path(sys.executable).parent / "tkperf"
 ROWS = 12
 RUNS = 8
-"""Number of run files in the folder of ``tkperf status``."""
+"""The number of run files in the folder of ``tkperf status``."""
 _ASKED = {"_TKPERF_COMPLETE": "bash_complete"}
 # The cases. Each case contains the words of a call, or the command line at the end of which the user presses Tab.
 CALLS: dict[str, tuple[tuple[str, ...], str | None]] = {
@@ -51,7 +51,7 @@ CALLS: dict[str, tuple[tuple[str, ...], str | None]] = {
 
 
 Took = tuple[float, float]
-"""Milliseconds of elapsed time and of CPU time."""
+"""The elapsed time and the CPU time of a call, in milliseconds."""
 
 
 def take_time(argv: Sequence[str | Path], environment: Mapping[str, str]) -> Took:

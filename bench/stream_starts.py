@@ -41,7 +41,7 @@ from tests.lab.block_trace import TRACED, traced  # noqa: E402
 
 IOPS_OF_A_THREAD = 100.0
 THREAD = re.compile(r"-(\d+) +\[\d+\]")
-# docs/explanation/accuracy.md states these limits.
+# The page docs/explanation/accuracy.md also states these limits.
 MOST_SPREAD_MS = {16: 10.0, 64: 30.0}
 MOST_MEDIAN_GAP_MS = {16: 5.0}
 

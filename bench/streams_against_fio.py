@@ -50,7 +50,7 @@ from tkperf.system.process import require_program
 
 IOENGINE = "io_uring"
 RANGE = ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES)
-# docs/explanation/accuracy.md states these limits.
+# The page docs/explanation/accuracy.md also states these limits.
 IOPS, P999 = "IOPS", "p99.9 latency"
 LIMITS = {IOPS: (0.99, 1.01), P999: (0.95, 1.05)}
 

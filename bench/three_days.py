@@ -114,7 +114,7 @@ def write_streams(folder: Path, hours: float) -> Path:
 
 
 def run(path: Path, options: Sequence[str], preset: str, hours: float) -> None:
-    """Run the measurement, and watch it from this process."""
+    """Start the measurement, and watch it from this process."""
     argv = [*TKPERF, "ssd", path.stem, f"sim:{preset}", "-q", "--no-report", "--output", str(path.parent), *options]
     began_s = time.monotonic()
     marks = [mark for mark in (1, 6, 24, 48, 71.9) if mark < hours]
@@ -141,7 +141,7 @@ def hours_done(path: Path) -> float:
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
         (done_s,) = db.execute("SELECT max(started_s) FROM step").fetchone()
         db.close()
-    except sqlite3.OperationalError:  # the file does not exist yet
+    except sqlite3.OperationalError:  # the run file does not exist yet
         return 0.0
     return (done_s or 0.0) / 3600
 

@@ -39,7 +39,7 @@ from three_days import write_streams
 from tkperf.model.record import RunRecord, StepKind, StepRecord
 from tkperf.runfile.reader import read_run
 
-# docs/explanation/accuracy.md states these limits.
+# The page docs/explanation/accuracy.md also states these limits.
 MOST_AT_ONE_SECOND = 1.03
 MOST_AT_ONE_MINUTE = 1.002
 # The share of one CPU in steps of a minute, in percent. One limit applies to a single load, and the other to streams

@@ -19,12 +19,12 @@ LAB_SAID = CHECKOUT / ".lab" / "core.txt"
 LINT = ("sh", "scripts/lint.sh")
 # Distribute the tests by file, in the order of tests/conftest.py.
 PYTEST = (sys.executable, "-m", "pytest", "-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
-# The emulated machine uses the clock of the host, so with a small share of a CPU its cases exceed their time limits.
-# Root can give the machine a higher priority. For other users, nice prints a warning and starts the lab with normal
-# priority. The machine has a single CPU and leaves the other CPUs to pytest.
+# The emulated machine uses the clock of the host. If it receives only a small share of a CPU, its cases exceed their
+# time limits. Root can give the machine a higher priority. For other users, nice prints a warning and starts the lab
+# with normal priority. The machine has a single CPU and leaves the other CPUs to pytest.
 LAB = ("nice", "-n", "-5", sys.executable, "-u", "-m", "tests.lab.run", "core")
 ENDS_WITHIN_S = 60.0
-# With this variable, each worker of pytest would compile all test files with their assertions again.
+# If this variable were set, each worker of pytest would compile all test files with their assertions again.
 VARIABLES = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 

@@ -104,7 +104,7 @@ def _private_words(temporary: Path) -> list[str]:
     """Return the folders of this build, and the servers from which packages were downloaded."""
     words = [str(SOURCES), str(temporary)]
     home = os.path.expanduser("~")  # noqa: PTH111 # root's may be missing
-    # Many texts contain /root as a separate word, so it is not searched for.
+    # Many texts contain /root as a separate word, so the check does not search for this path.
     words += [home] if home.count("/") > 1 else [f"{home}/.cache", f"{home}/.local"]
     for variable in ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL"):
         server = urlsplit(os.environ.get(variable, "")).hostname

@@ -21,12 +21,12 @@ HOME = Path("usr/lib/tkperf")
 # Debian's zsh searches this folder, but it does not search share/zsh/site-functions below /usr.
 ZSH = "share/zsh/vendor-completions/_tkperf"
 SYSTEM_PYTHON = Path("/usr/bin/python3")
-# The project does not publish an address yet.
+# The project has not published a mail address yet, so the package contains an invalid address.
 MAINTAINER = ("tkperf contributors", "tkperf@invalid.invalid")
 
 
-# The place of the package is fixed, so the program needs no shell to find its Python. With -I, the environment of the
-# caller has no effect.
+# The package is always installed in the same folder, so the program needs no shell to find its Python. With -I, the
+# environment of the caller has no effect.
 PROGRAM = """#!/usr/lib/tkperf/bin/python3 -I
 import sys
 
@@ -64,7 +64,7 @@ def find_epoch() -> int:
     """Return the time in SOURCE_DATE_EPOCH (reproducible-builds.org), or otherwise the time of the commit."""
     text = os.environ.get("SOURCE_DATE_EPOCH") or ""
     if not text:
-        owned = f"safe.directory={SOURCES}"  # with sudo make deb, the checkout may belong to the user
+        owned = f"safe.directory={SOURCES}"  # with sudo make deb, the checkout can belong to another user
         try:
             text = call("git", "-c", owned, "-C", SOURCES, "log", "-1", "--format=%ct").strip()
         except (InstallError, OSError) as error:

@@ -11,10 +11,10 @@ from pathlib import Path
 from packages import SOURCES, InstallError
 
 FORMAT = "https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/"
-# Every Debian system contains these licenses. The policy of Debian asks packages to refer to them.
+# Every Debian system contains the texts of these licenses. Debian's policy asks packages to refer to these texts.
 APACHE = "/usr/share/common-licenses/Apache-2.0"
 GPL = "/usr/share/common-licenses/GPL-3"
-# Patterns for the texts of these licenses within other texts, from the title to the last words.
+# Patterns that find the texts of these licenses within other texts, from the title to the last words.
 _COMMON_TEXTS = {
     APACHE: re.compile(
         r"^[ \t]*Apache License\s+Version 2\.0, January 2004.*?END OF TERMS AND CONDITIONS"

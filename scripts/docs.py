@@ -21,7 +21,7 @@ DOCS = ROOT / "docs"
 # Pages in the folder above docs/. In the site, these pages are in the same folder as the pages of docs/.
 ABOVE = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
-# docs/reference/python-api.md explains these names one by one, with examples.
+# docs/reference/python-api.md explains each of these names with examples.
 PYTHON = """# Python API
 
 [From Python](python-api.md) has examples.
@@ -66,7 +66,7 @@ def main() -> int:
     return status
 
 
-# The pages of the theme lack these attributes, which screen readers and keyboard users need.
+# The HTML theme omits these attributes, which screen readers and keyboard users need.
 NAMES = {
     'role="heading"': 'role="heading" aria-level="2"',
     '<aside class="sidebar-drawer"': '<aside aria-label="All pages" class="sidebar-drawer"',

@@ -61,11 +61,12 @@ GALLERY = DOCS / "reference/gallery"
 PAGE = DOCS / "reference/gallery.md"
 WIDTH_PX, SMALL_PX = 720, 480
 SHADES = 64
-"""Number of colours in a picture of the gallery."""
+"""The number of colours in a picture of the gallery."""
 MOST_VIEWS = 8
 """The largest number of views of a chart that the gallery lists."""
 
-# The name of each run, and the command that measures the run in the root folder of the repository.
+# The name of each run, and the command that measures the run. The command is called in the root folder of the
+# repository.
 RUNS = {
     "sata": "tkperf ssd sata sim:sata-ssd",
     "nvme": "tkperf ssd nvme sim:nvme-4kn",
@@ -91,7 +92,7 @@ class Runs:
         self._folder = folder
 
     def path(self, name: str) -> Path:
-        """Return the run file of this name."""
+        """Return the run file of the run with this name."""
         path = self._folder / f"{name}.tkperf"
         if not path.exists():
             print("measuring:", RUNS[name], flush=True)

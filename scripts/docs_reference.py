@@ -225,7 +225,7 @@ def _views(views: list[Figure]) -> str:
 
 
 def fio_options() -> Iterator[str]:
-    """Yield what the conversion does with every option of a fio job file."""
+    """Yield the effect of every option of a fio job file on the converted workload file."""
     yield "# Options of fio job files\n"
     yield (
         "This page lists what `tkperf workload from-fio` does with each option of a job file. [Own "
@@ -332,7 +332,7 @@ def _wrap_prose(text: str) -> str:
         if is_code or line.startswith(("|", "#", " ", "```")):
             lines.append(line)
             continue
-        # A piece of code within a sentence must stay on one line.
+        # A piece of code within a sentence must not be wrapped.
         kept = re.sub(r"`[^`]+`", lambda code: code[0].replace(" ", "\0"), line)
         lines.append(textwrap.fill(kept, 100, break_on_hyphens=False, break_long_words=False).replace("\0", " "))
     return "\n".join(lines)

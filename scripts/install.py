@@ -233,7 +233,7 @@ def build_tree(tree: Path, seen_as: Path, python: Path, temporary: Path, extras:
         if not script.name.startswith("python") and script.name != "tkperf":
             script.unlink()
     forget_origin(tree)
-    (tree / "CACHEDIR.TAG").unlink(missing_ok=True)  # backup programs leave out folders that contain this file
+    (tree / "CACHEDIR.TAG").unlink(missing_ok=True)  # with this file, backup programs would leave out the folder
     shutil.copy(SOURCES / "LICENSE", tree)
     open_to_all(tree)
     call(tree / "bin/tkperf", "--version")
@@ -343,7 +343,7 @@ def uninstall(_temporary: Path) -> None:
     if not installed.trees:
         raise InstallError(f"nothing in {place.root} was made by make install")
     with _locked(place):
-        # All trees are checked before any file is removed.
+        # All trees are checked before the first file is removed.
         if not all([_is_free(place, tree) for tree in installed.trees]):  # noqa: C419
             raise InstallError("let it end or end it first; nothing was removed")
         for link in installed.links:

@@ -118,7 +118,7 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
         if len(sections) > 1:
             yield f".SS {_escaped(heading)}"
         for flags, meaning in records:
-            # Flags are printed as users type them. The words after flags are placeholders.
+            # A flag is printed as the user types it. The words after a flag are placeholders.
             *first, last = flags.split(", ")
             last, _, value = last.partition(" ")
             line = ", ".join(f"\\fB{_escaped(flag)}\\fR" for flag in [*first, last])

@@ -32,8 +32,9 @@ def call(*argv: str | Path, cwd: Path | None = None, **environment: str) -> str:
     Raises:
         InstallError: the program failed; the error contains its output.
     """
-    # Write no bytecode next to the sources, because their owner could not remove files of root. git reports the
-    # version. It must not write its index again, because the index would then belong to root.
+    # Python must write no bytecode into the folder of the sources, because the owner of the sources could not remove
+    # files of root. git reports the version, and it must not write its index, because the index would then belong to
+    # root.
     variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "GIT_OPTIONAL_LOCKS": "0", **environment}
     done = subprocess.run(
         [str(word) for word in argv],
@@ -51,7 +52,7 @@ def call(*argv: str | Path, cwd: Path | None = None, **environment: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Uv:
-    """uv for one installation. It leaves no files in folders of other users."""
+    """The tool uv for one installation. It leaves no files in folders of other users."""
 
     program: Path
     folder: Path
@@ -73,7 +74,7 @@ class Uv:
         """
         try:
             folder = Path(call(self.program, "cache", "dir").strip())
-        except InstallError:  # HOME is not set
+        except InstallError:  # the variable HOME is not set
             return ("--cache-dir", str(self.folder / "cache"))
         while not folder.exists():
             folder = folder.parent

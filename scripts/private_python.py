@@ -10,12 +10,12 @@ from pathlib import Path
 
 from packages import InstallError, call
 
-# Parts of the C library and of the compiler's runtime. Every Linux contains these libraries, and they depend on its
+# Libraries of the C library and of the compiler's runtime. Every Linux system contains them, and they depend on its
 # kernel and loader.
 SYSTEM_LIBRARIES = re.compile(
     r"^(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|nsl|anl|gcc_s|stdc\+\+)\.so.*|linux-vdso.*)$"
 )
-# Modules that tkperf never imports, and files that belong to the machine from which the Python is copied.
+# Modules that tkperf never imports, and files that are specific to the machine from which Python is copied.
 LEFT_OUT = shutil.ignore_patterns(
     "__pycache__",
     "test",

@@ -365,7 +365,7 @@ def objections() -> dict[str, set[str]]:
                 reason, text = call.args
                 texts = [template(text)]
                 if isinstance(text, ast.Name):
-                    # If a branch chooses one of two texts, return both.
+                    # If the code chooses one of two texts, return both texts.
                     texts = [each for line, each in said if told_until < line < call.lineno]
                 told_until = call.lineno
                 for name in reasons(reason):

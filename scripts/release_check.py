@@ -296,7 +296,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# The checks are in the order of a release. No check can be omitted.
+# The order of the checks is the order of the steps of a release. No check can be omitted.
 CHECKS: tuple[tuple[str, Callable[[Release], None]], ...] = (
     ("all files are committed", check_tree),
     ("the commit has the tag of a release", check_tag),

@@ -50,7 +50,7 @@ NAME, DEVICE = "sample", "sim:sata-ssd"
 COMPARED = {"rehearsal": "sim:sata-ssd", "nvme": "sim:nvme-4kn"}
 COLUMNS, ROWS = 100, 30
 LIVE_ROUND = 4
-"""The live view shows the middle of the round with this number."""
+"""The live view shows the state in the middle of the round with this number."""
 NOON = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 
 
@@ -64,7 +64,8 @@ def main() -> None:
         comparison.write_text(make_comparison(folder), encoding="utf-8")
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
         with sync_playwright() as playwright:
-            # The pages are made by tkperf and contain no foreign content.
+            # The browser runs without a sandbox. This is safe, because tkperf creates all pages and they contain no
+            # foreign content.
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             draw_sample(browser)
             draw_comparison(browser, comparison)
@@ -101,7 +102,7 @@ def draw_live_view(folder: Path) -> str:
     for line in frames[len(frames) // 2]:
         console.print(line, no_wrap=True, highlight=False)
     drawn = console.export_svg(title=f"tkperf ssd {name} {device}", unique_id="live")
-    # A code host does not load fonts for a picture.
+    # A code host does not load the fonts of a picture.
     return re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL)
 
 

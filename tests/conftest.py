@@ -53,7 +53,7 @@ def _use_own_cache() -> None:
     user's cache, because it contains the packages from which tests make archives.
     """
     if OWN_CACHE in os.environ:
-        return  # a worker of pytest-xdist uses the folder of its parent
+        return  # the workers of pytest-xdist use the folder of their parent
     of_user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     for program in ("uv", "pip"):
         os.environ.setdefault(f"{program.upper()}_CACHE_DIR", str(of_user / program))
@@ -144,7 +144,7 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
         before[scheduler] = scheduler.read_text().partition("[")[2].partition("]")[0]
         # This setting remains when a loop device is attached to another file, so an earlier user may have switched it
         # off.
-        with suppress(OSError):  # sysfs may be read-only
+        with suppress(OSError):  # sysfs may be mounted read-only
             Path("/sys/block", device.name, "queue/iostats").write_text("1\n")
         return device
 

@@ -216,7 +216,7 @@ def _make_key(path: Path) -> str:
     return path.with_name(f"{path.name}.pub").read_text()
 
 
-# The mounts belong only to this namespace, so the files of the machine do not change.
+# The mounts exist only in this namespace, so the files of the machine do not change.
 _PREPARE = """set -e
 mount --make-rprivate /
 cp -a /etc "$2/etc" && mount --bind "$2/etc" /etc

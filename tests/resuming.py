@@ -120,7 +120,7 @@ def _of_windows(db: sqlite3.Connection) -> Iterator[str]:
                 "r.test_id = step.test_id AND sequence BETWEEN r.set_aside_from AND r.set_aside_to)",
                 (test_id, section["section"], *window),
             ).fetchone()
-            if not numbers:  # A hard disk has areas instead of rounds, so it has no window to check.
+            if not numbers:  # A hard disk test has areas and no rounds, so it has no window to check.
                 continue
             if numbers != len(window):
                 yield f"{section['section']}: {numbers} of the window {window}"

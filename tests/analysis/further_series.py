@@ -228,8 +228,8 @@ FURTHER_SERIES = (
         _shingled,
         Course(drops=tuple((at, 10 * _MB) for at in range(60, 2000, 120))),
     ),
-    # The figures are those of a review: 4 GB at 500 MB/s, then 150 MB/s. The rate recovers after a few seconds and
-    # drops again quickly.
+    # The figures are taken from a review: 4 GB at 500 MB/s, and then 150 MB/s. The rate recovers after a few seconds
+    # and quickly drops again.
     _shape(
         "Kingston HyperX Fury RGB, 480 GB (TechPowerUp)",
         _small_cache,
@@ -280,11 +280,11 @@ FURTHER_SERIES = (
         partial(_lines, (5000, 75_000, 75_000), (5100, 75_000, 20_000), (12_000, 20_000, 20_000)),
         Course(levels=((_FRESH, 75_000, 5000),), settled=(20_000, 5100)),
     ),
-    # The rate is within 10 % of the last level after 358 s.
+    # After 358 s, the rate is within 10 % of the last level.
     _shape("write cliff with a low", _cliff_with_low, Course(levels=((_FRESH, 90_000, 900),), settled=(30_000, 1258))),
-    # The rate is within 10 % of the last level after 812 s.
+    # After 812 s, the rate is within 10 % of the last level.
     _shape("exponential decline", _decay, Course(settled=(40_000, 812))),
-    # The rate falls by 7 % in the last quarter.
+    # In the last quarter of the series, the rate falls by 7 %.
     _shape("decline by a power of time", _power_law, Course()),
     # Series with throttling.
     _shape("throttled in turn", _throttled, Course(drops=tuple((90 + 120 * n, 900 * _MB) for n in range(15)))),
@@ -308,7 +308,7 @@ FURTHER_SERIES = (
         correlation=0.8,
         slow_at=tuple(range(11, 1200, 37)),
     ),
-    # Two of the 24 spikes are missing.
+    # In this series, two of the 24 spikes are missing.
     _shape(
         "spikes every 301.3 s",
         partial(_lines, (7200, 500, 500)),
@@ -316,7 +316,7 @@ FURTHER_SERIES = (
         slow_at=tuple(100 + 301.3 * n for n in range(24) if n not in {7, 15}),
         slow_by=4.0,
     ),
-    # Each spike is up to a second early or late.
+    # In this series, each spike is up to a second early or late.
     _shape(
         "spikes every 97 s, not exactly",
         partial(_lines, (3600, 9000, 9000)),

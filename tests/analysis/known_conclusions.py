@@ -34,7 +34,7 @@ OTHER = work(block_size_bytes=8192)
 KEPT = 0.9
 
 Noise = Callable[[int], FloatArray]
-"""Function that returns one noise factor for each second."""
+"""A function that returns one noise factor for each second."""
 
 
 def quiet(count: int) -> FloatArray:
@@ -278,7 +278,7 @@ OFFERED_RATES = (
     OfferedRate(name="faster than what was offered", able=_able(300_000), no_backlog=None, saturated=None),
     # The developers wrote down the answers for the cases below before tkperf judged these cases for the first time.
     OfferedRate(name="hard disk", able=_able(182), no_backlog=180, saturated=182, step_iops=10, levels=25),
-    # The drive stops for 3 s at one level and then catches up.
+    # At one level, the drive stops for 3 s and then catches up.
     OfferedRate(
         name="one stall",
         able=lambda offered, second: 0.0 if offered == 30_000 and 10 <= second < 13 else 50_500,

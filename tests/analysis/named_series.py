@@ -175,7 +175,7 @@ SERIES = (
     # quarter of an hour, all flash has been written once.
     _preset("client-tlc", Course(levels=((_FRESH, 588_000, 44), (_SECOND, 284_000, 900)), drops=((44, 284_000),))),
     _preset("client-qlc", Course(levels=((_FRESH, 340_000, 134), (_SECOND, 44_400, 5190)), drops=((134, 44_400),))),
-    # The rate falls to a third for six minutes, first after 39 minutes and then every 45 minutes.
+    # For six minutes, the rate falls to a third. This happens first after 39 minutes and then every 45 minutes.
     _preset("cliffs", Course(levels=((_FRESH, 94_000, 830),), drops=((2340, 18_200),))),
     _preset(
         "cliffs",
@@ -203,7 +203,7 @@ SERIES = (
             drops=((63, 2000 * _MB),),
         ),
     ),
-    # The duration of the second level follows from the mean of the whole fill, 1,514 MB/s.
+    # The duration of the second level was computed from the mean rate of the whole fill, 1,514 MB/s.
     build_review(
         "Lexar NM800 Pro, 2 TB",
         "techpowerup.com/review/lexar-nm800-pro-heatsink-2-tb/6.html",
@@ -216,7 +216,7 @@ SERIES = (
         ((5000, 200), (3500, 1600), (1500, 2000)),
         Course(levels=((_FRESH, 5000 * _MB, 40), (_SECOND, 3500 * _MB, 440)), settled=(1500 * _MB, 440)),
     ),
-    # 416 MB/s is the mean of the whole fill.
+    # The mean rate of the whole fill is 416 MB/s.
     build_review(
         "Samsung 870 EVO, 4 TB",
         "techpowerup.com/review/samsung-870-evo-4-tb/6.html",

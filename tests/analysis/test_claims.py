@@ -90,7 +90,8 @@ def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
     percentile.
     """
     cell = at(result.tests[0].sections[0], 100, 4096)
-    assert 100_000 < (cell.value(IOS) or 0) < 1_000_000  # between one and nine I/Os are expected beyond 99.999 %
+    # so between one and nine I/Os are expected beyond the 99.999 % percentile
+    assert 100_000 < (cell.value(IOS) or 0) < 1_000_000
     rare = claim("at_most = 1e9", metric="p99.999_us") + claim("at_least = 0", metric="p99.999_us")
     text = claim("at_least = 0", read_percent=70) + rare + claim("at_most = 1e9", metric="p99_us")
     found = check_claims(parse_claims(text, file="c"), result, load=never, folder=Path()).claim_results

@@ -170,7 +170,7 @@ def compare_values(test: str, first: Sequence[float | None], second: Sequence[fl
         ("lat", (109, 130), (100, 110), Change.WITHIN_NOISE),
         ("iops", (100, 200), (120, 130), Change.WITHIN_NOISE),
         ("iops", (120, 130), (100, 200), Change.WITHIN_NOISE),
-        # A single round has no range.
+        # A single round cannot form a range.
         ("iops", (100,), (120, 130), Change.INCONCLUSIVE),
         ("iops", (100, 110), (120,), Change.INCONCLUSIVE),
         # These values cannot form a ratio.
@@ -458,7 +458,7 @@ def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
     writes = [bar["value"] for bar in rows_of(charts["compIOPSPlt"]) if bar["x"] == "0/100 4k"]
     assert writes == [cell.value(IOPS) for cell in cells if cell is not None]
     assert {bar["x"] for bar in rows_of(charts["compLATPlt"])} == {f"{mix} 4k" for mix in ("100/0", "65/35", "0/100")}
-    assert len(rows_of(charts["compTPPlt"])) == 8  # two sizes, two directions and two runs
+    assert len(rows_of(charts["compTPPlt"])) == 8  # the chart has bars for two block sizes, two directions and two runs
     slices = [result.tests[3].sections[0].slices for result in (slow, fast)]
     assert [point["value"] for point in rows_of(charts["compWriteSatIOPSPlt"])] == [
         each.values.value(IOPS) for run in slices for each in run

@@ -92,7 +92,7 @@ def around(value: float) -> tuple[float, ...]:
     return (0.99 * value, value, 1.01 * value)
 
 
-# ---- conclusions about two runs
+# ---- conclusions of a comparison of two runs
 
 
 def test_it_opens_with_the_greatest_difference() -> None:

@@ -27,7 +27,7 @@ KNOWN_SERIES = (*SERIES, *FURTHER_SERIES)
 
 
 def require_alike(find: Callable[[int], list[str]]) -> None:
-    """Require that the conclusion is the known one in all copies."""
+    """Require that tkperf finds the known conclusion in all copies."""
     assert [differences for seed in range(COPIES) if (differences := find(seed))] == []
 
 

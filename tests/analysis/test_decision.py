@@ -114,7 +114,7 @@ def test_a_value_without_an_interval_is_not_ranked_beside_one_with_an_interval()
     assert find_title(comparison, decision) == "A and B cannot be ranked: figures are without an interval"
     cell = build_decision_view(comparison, decision).rows[1].cells[0]
     assert (cell.sign, cell.words) == (Sign.UNRANKED, "no interval")
-    # The other runs are still ranked.
+    # All other runs are still ranked.
     comparison, decision = decide(known, unknown, run_of("C", {READ: 50.0}))
     assert uses_of(known, unknown, run_of("C", {READ: 50.0}))["Random reads"] == (
         "A (100.0 IOPS), then C (2.0 × less); better but not ranked: B (300 IOPS, no interval)"
@@ -302,7 +302,7 @@ def test_one_bar_that_would_leave_dots_of_the_others_is_cut(
     assert "lower is better</span></th>" in page
 
 
-# ---- which figures are compared
+# ---- selection of the figures that are compared
 
 
 def test_runs_that_share_some_tests_rank_where_they_can() -> None:
@@ -544,7 +544,8 @@ def test_long_names_are_short_in_the_lines_and_whole_in_the_matrix() -> None:
     ("ratio", "text"),
     [
         *((1.0, "0.0 %"), (1.017, "1.7 %"), (1.19, "19 %"), (1.2, "1.2 ×"), (4.44, "4.4 ×"), (28.7, "29 ×")),
-        # "Less than the best" is a share of the best value: 1/1.12 of the best value is 11 % less, not 12 % less.
+        # "Less than the best" is a share of the best value. For example, 1/1.12 of the best value is 11 % less, and not
+        # 12 % less.
         *((1 / 1.017, "1.7 %"), (1 / 1.12, "11 %"), (1 / 1.21, "1.2 ×"), (1 / 4.44, "4.4 ×")),
     ],
 )

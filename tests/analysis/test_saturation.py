@@ -85,9 +85,10 @@ def test_a_level_of_which_nothing_is_known_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("waiting", "behind"),
     [
-        (lambda _at: 42.0, False),  # 32 I/Os are outstanding, and 10 more are due within a latency of 10 ms.
+        # Of these 42 I/Os, 32 are outstanding, and 10 more become due within a latency of 10 ms.
+        (lambda _at: 42.0, False),
         (lambda _at: 42.1, True),
-        (lambda at: 10.0 * at, True),  # The backlog grows by 1 % of the offered I/Os.
+        (lambda at: 10.0 * at, True),  # In each second, the backlog grows by 1 % of the offered I/Os.
         (lambda at: 500.0 if 9 <= at < 14 else 0.0, False),  # The drive catches up after a stall.
         (lambda at: 500.0 if at == 20 else 0.0, False),
     ],

@@ -153,7 +153,7 @@ def test_csv_has_it_beside_the_figure_and_in_a_table_of_its_own(result: RunResul
     assert known is not None
     assert float(rows["cells"][0]["u95_iops"]) == known.expanded
     assert rows["cells"][0]["u95_latency_max_us"] == ""
-    alone = {row["key"]: row for row in reversed(rows["uncertainties"])}  # the first row of each key
+    alone = {row["key"]: row for row in reversed(rows["uncertainties"])}  # keep only the first row of each key
     assert float(alone["iops"]["standard_uncertainty"]) == known.standard
     assert (alone["iops"]["unit"], alone["iops"]["basis"]) == ("IOPS", "rounds")
     assert (alone["latency_max_us"]["low_95"], alone["latency_max_us"]["reason"]) == ("", EXTREME)
@@ -163,7 +163,7 @@ def test_a_table_says_how_far_its_figures_can_be_trusted(result: RunResult) -> N
     dut = ShownSection(section=result.tests[0].sections[0], key="")
     table = build_matrix(dut, IOPS)
     assert any(note.startswith(f"Uncertainty ({INTERVAL}): ± ") for note in table.notes)
-    # The note below a table does not mention the uncertainty of extremes.
+    # The note below a table of maxima does not mention an uncertainty.
     assert not any("ncertainty" in note for note in build_matrix(dut, LATENCY_MAX).notes)
 
 

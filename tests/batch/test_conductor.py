@@ -168,7 +168,7 @@ def test_the_ledger_that_is_held_counts_and_not_another_file_of_its_name(
     assert batch.path.read_text() == "of the user"
     assert len(batch.warnings) == 1
     assert f"{batch.path} was removed or replaced" in batch.warnings[0]
-    # The ledger still exists for the process that continues the batch.
+    # The ledger is kept under another name for the process that continues the batch.
     assert list(read_log(tmp_path / "b-kept.batch").began) == [1, 2, 3]
     ledger.close()
 

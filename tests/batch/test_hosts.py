@@ -120,7 +120,7 @@ def news_of(work: HostWork, kind: Callable[[HostNews], bool]) -> list[HostNews]:
 
 
 def follow(work: HostWork) -> None:
-    """Start the work and send the answer."""
+    """Start the work of the host and send the user's answer."""
     work.start()
     (ready,) = news_of(work, lambda _: True)
     assert isinstance(ready, HostReady), ready

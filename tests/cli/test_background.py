@@ -174,6 +174,6 @@ def test_a_log_that_hangs_is_not_waited_for() -> None:
         observer(step(number + 1))
     observer.close(grace_s=0.2)
     assert observer._thread.is_alive()
-    os.close(reader)  # The log's thread can end after the pipe is closed.
+    os.close(reader)  # After the reader has closed the pipe, the thread of the log can end.
     observer._thread.join(60)
     assert not observer._thread.is_alive()

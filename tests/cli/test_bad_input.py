@@ -29,7 +29,7 @@ def assert_clear(done: subprocess.CompletedProcess[str], code: int, *says: str) 
     lines = done.stderr.strip().splitlines()
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr + done.stdout
-    # After a wrong call, a usage line and a help line follow the error message.
+    # After an incorrect call, a usage line and a help line follow the error message.
     if lines[-1].startswith("help:  tkperf"):
         assert lines[-2].startswith("usage: tkperf")
         lines = lines[:-2]
@@ -158,7 +158,7 @@ def test_without_anybody_to_ask_nothing_is_destroyed(scratch: Path, tmp_path: Pa
 
 
 def test_the_wrong_id_destroys_nothing(scratch: Path, tmp_path: Path) -> None:
-    """Consent with ``--yes-destroy`` must name the very device that the call measures."""
+    """Consent with ``--yes-destroy`` must name exactly the device that the call measures."""
     done = tkperf("ssd", "n", scratch, "--profile", "quick", "--output", tmp_path, "--yes-destroy", "/dev/sda")
     assert_clear(done, 3, "does not confirm", str(scratch))
     assert set(scratch.read_bytes()) == {0xA5}

@@ -109,7 +109,7 @@ def test_drives_of_two_hosts_have_one_answer_and_their_run_files_here(lab: Lab, 
         assert not _is_snapshot(path, "b-03", host.user)
         assert not _is_snapshot(path, name, "another")
     assert (folder / "b.html").exists()
-    # The run file belongs to a drive of another machine.
+    # This run file belongs to a drive of another machine, so the run cannot be resumed here.
     again = lab.run("resume", "b-01.tkperf", "--repeat", "lat", cwd=folder)
     assert_clear(again, 2, lab3.user, "cannot be resumed on this machine")
     # The batch is complete, so the resumption starts no measurement.

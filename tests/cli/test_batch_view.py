@@ -1,4 +1,4 @@
-"""Views that print lines about a running batch."""
+"""Views that report on a running batch line by line."""
 
 from __future__ import annotations
 

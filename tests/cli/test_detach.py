@@ -146,7 +146,7 @@ def test_a_run_outlives_the_terminal_that_it_was_confirmed_on(image: Path, run_p
     # The run was stored in its file before the command printed the line about the process.
     assert look(run_path).record.planned == ("lat",)
     assert os.getsid(pid) == pid
-    # tty_nr is 0: the process has no terminal
+    # A tty_nr of 0 means that the process has no terminal.
     assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[4] == "0"
     assert [os.readlink(f"/proc/{pid}/fd/{each}") for each in range(3)] == [
         "/dev/null",
@@ -344,7 +344,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
     assert len(look(run_path).record.resumptions) == 1
     assert_clear(tkperf("resume", run_path, "--detach"), 6, "its run has not ended")
 
-    # After kill -9, the status in the run file is outdated.
+    # After kill -9, the run file still contains the status of a running run.
     running = find_writer(run_path)
     assert running is not None
     os.kill(running.pid or 0, signal.SIGKILL)

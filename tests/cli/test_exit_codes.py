@@ -47,7 +47,7 @@ def rows() -> dict[int, tuple[str, str]]:
 
 def kinds_of_errors(kind: type[TkperfError] = TkperfError) -> Iterator[type[TkperfError]]:
     for below in kind.__subclasses__():
-        if below.__module__.startswith("tkperf."):  # test modules define their own errors
+        if below.__module__.startswith("tkperf."):  # errors that test modules define do not count
             yield below
             yield from kinds_of_errors(below)
 

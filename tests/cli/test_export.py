@@ -327,7 +327,8 @@ def test_folders_are_exchanged_without_the_kernels_help(
     """An export also replaces the folder of a run on a file system that cannot exchange two names in one step."""
     dataset = tmp_path / "fleet"
     export(runs, "--parquet", dataset)
-    monkeypatch.setattr(output_files, "_RENAME_EXCHANGE", 1 << 30)  # the kernel rejects this unknown flag
+    # with this unknown flag, the kernel rejects the exchange
+    monkeypatch.setattr(output_files, "_RENAME_EXCHANGE", 1 << 30)
     assert said(export(runs, "--parquet", dataset, "--no-seconds")) == "2 exported; 2 runs in all"
     assert not list(dataset.glob(".*"))
     assert len(Dataset(dataset).runs) == 2

@@ -167,7 +167,7 @@ def test_only_an_outputs_own_folder_is_made(tmp_path: Path) -> None:
         Destination(name="n", folder=missing / "runs").require_free("sim:sata-ssd")
     assert list(tmp_path.iterdir()) == []
     outputs = Outputs([tmp_path / "tables/x.csv"], folders=[tmp_path / "tables"])
-    assert list(tmp_path.iterdir()) == []  # the check of the outputs creates no folder
+    assert list(tmp_path.iterdir()) == []  # the constructor only checks the outputs and creates no folder
     outputs.write(tmp_path / "tables/x.csv", "a,b")
     Destination(name="n", folder=tmp_path / "runs").require_free("sim:sata-ssd")
     assert {path.name for path in tmp_path.iterdir()} == {"tables", "runs"}
@@ -282,7 +282,7 @@ def test_the_password_reaches_no_program(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "secret-of-mine" not in run_command(["env"], timeout_s=60).stdout
     with start_module("tkperf.render.pdf") as process:  # the process waits for its input
         environment = b""
-        while not environment:  # the kernel shows an empty environment until the program is loaded
+        while not environment:  # the kernel shows an empty environment until the process has loaded its program
             assert process.poll() is None
             environment = Path(f"/proc/{process.pid}/environ").read_bytes()
         process.kill()

@@ -25,7 +25,7 @@ from tkperf.model.errors import UsageError
 
 
 class Mailbox(socketserver.ThreadingTCPServer):
-    """A mail server that stores one mail."""
+    """A mail server that accepts and stores one mail."""
 
     allow_reuse_address = True
     daemon_threads = True

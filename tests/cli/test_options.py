@@ -85,7 +85,7 @@ def test_a_typo_in_a_test_names_the_closest_one(suite: str) -> None:
     ("begun", "offered"), [("w", ["writesat"]), ("lat,w", ["lat,writesat"]), ("al", ["all"]), ("no-such", [])]
 )
 def test_completion_offers_the_suites_tests(begun: str, offered: list[str]) -> None:
-    """Completion offers the tests of the suite, also after a comma."""
+    """Shell completion offers the tests of the suite, even after a comma."""
     (option,) = (each for each in ssd.params if each.name == "tests")
     found = option.shell_complete(click.Context(ssd, **cli.context_settings), begun)
     assert [item.value for item in found if item.type == "plain"] == offered

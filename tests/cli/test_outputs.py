@@ -63,7 +63,7 @@ def test_a_report_has_series_for_other_tools(here: Path) -> None:
     assert text.endswith("# EOF\n")
     points = [line for line in text.splitlines() if line.startswith("tkperf_write_iops{")]
     assert len(points) == len(seconds) > 100
-    # Both files contain the same second, in s and in ns.
+    # Both files contain the time of the same second, one in s and the other in ns.
     assert float(points[0].split()[-1]) == pytest.approx(int(seconds[0].split()[-1]) / 1e9)
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from tkperf.cli.main import COMMANDS
 
-# The test checks which modules were loaded, because a measured time would depend on the machine. bench/start_up.py
-# measures the times.
+# The test checks which modules were loaded, and not how long a call takes, because a time would depend on the machine.
+# bench/start_up.py measures the times.
 WATCHED = """
 import sys
 before = set(sys.modules)

@@ -257,7 +257,7 @@ class FakeTools:
         return [json.loads(line) for line in self._log.read_text().splitlines()]
 
     def commanded(self, *words: str) -> list[list[str]]:
-        """Return the calls that contain any of these words."""
+        """Return the recorded calls that contain at least one of these words."""
         return [call for call in self.calls if set(call) & set(words)]
 
 

@@ -98,7 +98,7 @@ def test_a_set_made_anew_is_counted_again(made_up_sysfs: Path) -> None:
     files = StatFiles(["8:16"], made_up_sysfs)
     node = made_up_sysfs / "dev/block/8:16"
     assert files.counts(files.read()) is not None
-    files.close()  # as if the kernel answered "no such device"
+    files.close()  # the result is the same as after the kernel's error "no such device"
     node.rename(node.with_name("gone"))
     assert files.read() == ()
     node.symlink_to(made_up_sysfs / "block/sda/sda1")

@@ -52,7 +52,7 @@ EUI = {"wwid": "eui.0025385b0140a3c1"}
         # Two namespaces of an NVMe drive, and two LUNs of a drive with two actuators.
         ([{"serial": "A", "nsid": "1"}, {"serial": "A", "nsid": "2"}], ["namespace-1", "namespace-2"]),
         ([{"serial": "A", "lun": "0"}, {"serial": "A", "lun": "1"}], ["LUN-0", "LUN-1"]),
-        # Two paths to one namespace: either two visible disks, or hidden paths of the kernel's NVMe multipath.
+        # Two paths to one namespace. They are either two visible disks, or hidden paths of the kernel's NVMe multipath.
         ([{"serial": "A", "nsid": "1", **EUI}, {"serial": "A", "nsid": "1", **EUI}], [None, None]),
         ([{"serial": "A", "nsid": "1"}, {"serial": "A", "nsid": "1", "hidden": "1"}], [None]),
         # Docks and cheap drives may report the same serial number for all disks.

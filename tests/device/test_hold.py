@@ -104,7 +104,7 @@ def test_a_file_of_another_mount_namespace_is_not_taken_for_that_of_the_same_pat
     theirs = elsewhere / scratch.relative_to("/")
     with pytest.raises(DeviceError, match="is not the same file as"):
         read_identity(theirs)
-    # Another path through /proc that leads to the same file is allowed.
+    # Another path through /proc is accepted if it leads to the same file.
     own = Path(f"/proc/{os.getpid()}/root") / scratch.relative_to("/")
     assert read_identity(own) == read_identity(scratch)
 
@@ -168,7 +168,7 @@ def test_swapping_all_the_time_never_gets_an_unconfirmed_file_written(tmp_path: 
             with suppress(TkperfError, FileNotFoundError):
                 identity = read_identity(name)
                 if identity.capacity_bytes != MIB:
-                    continue  # tkperf showed the other file, so the user would see its name
+                    continue  # tkperf showed the other file, so the user would see its name and not confirm it
                 permit = grant_permit(hold_target(identity), confirmed_id=identity.confirm_id)
                 try:
                     purge(permit.redeem())

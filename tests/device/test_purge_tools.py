@@ -41,7 +41,7 @@ from tkperf.pipeline.diagnosis import _find_erase
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
-    """Install the stand-ins, and remove the wait between two polls."""
+    """Install the stand-ins, and remove the waiting time between two status requests."""
     monkeypatch.setattr(base, "_POLL_S", 0.0)
     made = FakeTools(tmp_path / "tools", monkeypatch)
     made.install("hdparm", HDPARM)
@@ -709,12 +709,12 @@ def test_scsi_format_keeps_protection_information(
 @pytest.mark.parametrize(
     ("dump", "reads"),
     [
-        # Descriptor format: the first dump contains a sanitize in progress with a sense key specific descriptor. The
-        # second dump contains another kind of progress indication.
+        # These dumps have the descriptor format. The first dump describes a sanitize in progress with a sense key
+        # specific descriptor. The second dump contains another kind of progress indication.
         (" 00     72 02 04 1b 00 00 00 08  02 06 00 00 80 80 00 00\n", (2, 0x04, 0x1B, 0.5)),
         (" 00     72 00 04 04 00 00 00 08  0a 06 00 04 04 00 40 00\n", (0, 0x04, 0x04, 0.25)),
         (" 00     72 00 00 00 00 00 00 00\n", (0, 0, 0, None)),
-        # Fixed format: with another sense key, the same bytes do not mean progress.
+        # These dumps have the fixed format. With another sense key, the same bytes do not indicate progress.
         (" 00     70 00 02 00 00 00 00 0a  00 00 00 00 04 1b 00 80\n 10     40 00\n", (2, 0x04, 0x1B, 0.25)),
         (" 00     70 00 05 00 00 00 00 0a  00 00 00 00 24 00 00 c0\n 10     00 02\n", (5, 0x24, 0, None)),
         (load_forms("sg_requests")["sense-with-padding"].stdout, (0, 0, 0, None)),
@@ -740,7 +740,7 @@ def test_scsi_format_by_kind_of_drive(tools: FakeTools, drive: DeviceIdentity) -
 def test_missing_tools_are_named_with_their_package(
     drive: DeviceIdentity, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without nvme-cli, the reason names the package to install."""
+    """If nvme-cli is missing, the reason names the package that the user can install."""
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr("tkperf.system.process.SYSTEM_FOLDERS", ())
     offers = nvme.offer_nvme(drive, disk)

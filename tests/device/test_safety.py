@@ -333,7 +333,8 @@ def test_an_unused_loop_device_has_no_capacity() -> None:
             pytest.skip("no unused loop device here")
         with pytest.raises(DeviceError, match="no capacity"):
             read_identity(free.stdout.strip())
-        # If the device had a capacity when tkperf showed it, the drive has been removed since.
+        # The device had a capacity when tkperf showed it, but now it has none. The drive was therefore removed in the
+        # meantime.
         descriptor = os.open(free.stdout.strip(), os.O_RDONLY)
         with pytest.raises(DeviceError, match=r"^/dev/loop\d+ no longer exists: the drive was removed"):
             identify(descriptor, Path(free.stdout.strip()), again=True)

@@ -1,4 +1,4 @@
-"""tkperf finds the signatures in every form of wipefs's output."""
+"""tkperf finds the signatures in every output format of wipefs."""
 
 from __future__ import annotations
 

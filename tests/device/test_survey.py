@@ -273,7 +273,7 @@ def as_nobody(job: Callable[[], list[list[str]]]) -> list[list[str]]:
             os.setresgid(NOBODY, NOBODY, NOBODY)
             os.setresuid(NOBODY, NOBODY, NOBODY)
             os.write(send, json.dumps(job()).encode())
-        except BaseException:  # the forked process must never continue with the tests
+        except BaseException:  # the forked process must end here and never continue with the tests
             os.write(send, json.dumps(traceback.format_exc()).encode())
         finally:
             os._exit(0)

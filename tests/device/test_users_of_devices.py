@@ -618,7 +618,7 @@ def test_partitions_that_overlap(tmp_path: Path, fake_disk: Path) -> None:
         (fake_disk / name / "partition").write_text(f"{name[-1]}\n")
     mounts = tmp_path / "proc/self/mountinfo"
     mounts.write_text("1 0 8:2 / /mnt rw - ext4 /dev/sdx2 rw\n")
-    # The first partition contains the sectors 100 to 199. The second partition also has 100 sectors.
+    # The first partition contains the sectors 100 to 199. The second partition is also 100 sectors long.
     for start, overlaps in ((150, True), (199, True), (200, False), (1, True), (0, False)):
         (fake_disk / "sdx2/start").write_text(f"{start}\n")
         assert objections_to(tmp_path, "8:1") == (["sdx2 is mounted at /mnt"] if overlaps else []), start

@@ -186,7 +186,7 @@ def test_a_swap_file_that_the_kernel_does_not_name(tmp_path: Path) -> None:
 def overlay(lower: str, upper: str, work: str, point: Path) -> Iterator[None]:
     point.mkdir()
     options = f"lowerdir={lower},upperdir={upper},workdir={work}"
-    # With LIBMOUNT_FORCE_MOUNT2, mount(8) uses the old system call, because the new system calls expect other escapes.
+    # If LIBMOUNT_FORCE_MOUNT2 is set, mount(8) uses the old system call. The new system calls expect other escapes.
     done = subprocess.run(
         ["mount", "-t", "overlay", "overlay", "-o", options, point],
         check=False,
@@ -399,7 +399,7 @@ def test_what_tkperf_started_is_its_own(scratch: Path) -> None:
         helper = child.stdout.readline().strip()
         try:
             assert said(scratch) == ""
-            # The helper becomes a child of init when its parent ends.
+            # When the parent of the helper ends, the helper becomes a child of init.
             child.kill()
             child.wait()
             assert f"[open] the file is open in process {helper} (sleep)" in said(scratch)

@@ -75,11 +75,11 @@ def test_every_command_of_the_pages_is_accepted(
         return
     command, words = open_command(shlex.split(call, comments=True))
     try:
-        # click uses the help option of the first context, so the context must be that of a call.
+        # click uses the help option of the first context. This context must therefore be the same as in a real call.
         parent = click.Context(cli, info_name="tkperf", **cli.context_settings)
         command.make_context(command.name, words, parent=parent)
     except click.exceptions.Exit:
-        pass  # raised for options such as --help
+        pass  # click raises this exception for options such as --help
     except (click.UsageError, TkperfError) as error:
         message = error.format_message() if isinstance(error, click.UsageError) else str(error)
         # The files that the example names do not exist in this test.

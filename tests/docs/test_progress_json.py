@@ -56,7 +56,7 @@ def read_page() -> dict[str, dict[str, str]]:
 
 OBJECTS = read_page()
 KINDS = {each.__name__: each for each in get_args(Event)}
-# These objects are not events of a run.
+# These objects occur on the page, but are not events of a run.
 OF_A_BATCH = {"DriveStageChanged", "BatchNoted"}
 
 

@@ -18,6 +18,6 @@ def test_every_question_of_the_page_is_one_of_a_chart() -> None:
 
 
 def test_every_page_of_the_demand_tests_is_listed() -> None:
-    """The page lists P1 to P15, as the plan of the test does."""
+    """The page lists the report pages P1 to P15, as the plan of the test does."""
     listed = {int(each) for each in re.findall(r"\bP(\d+)\b", PAGE)}
     assert listed == set(range(1, 16))

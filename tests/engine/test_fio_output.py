@@ -105,7 +105,7 @@ def test_text_before_the_json_is_kept_apart() -> None:
 
 @given(st.integers(min_value=1, max_value=len(STREAM) - 1))
 def test_it_does_not_matter_where_the_pipe_cuts(cut: int) -> None:
-    """The documents are the same wherever the pipe divides the output."""
+    """The documents do not depend on the positions at which the pipe divides the output."""
     splitter = DocumentSplitter()
     found = [*splitter.feed(STREAM[:cut]), *splitter.feed(STREAM[cut:])]
     assert found == documents()

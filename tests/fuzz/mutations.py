@@ -152,7 +152,7 @@ def mutate_database(rng: random.Random, path: Path) -> None:
         piece = data[other : other + page] if rng.random() < 0.6 else rng.randbytes(page)
         data[one : one + page] = piece
         path.write_bytes(data)
-    elif kind == 2:  # the header of a page, which describes its content
+    elif kind == 2:  # the header of a database page, which describes the content of the page
         data = bytearray(path.read_bytes())
         page = int.from_bytes(data[16:18], "big")
         at = rng.randrange(len(data) // page) * page + rng.randrange(60)

@@ -23,7 +23,7 @@ from tkperf.model.errors import DeviceError, UsageError
 UNTUNED = {
     **{f"{POLICY}{n}/scaling_governor": "powersave" for n in (0, 1)},
     **{f"{POLICY}{n}/energy_performance_preference": "default" for n in (0, 1)},
-    f"{NVME}/queue/scheduler": "none",  # a simulated file accepts any text, unlike the kernel
+    f"{NVME}/queue/scheduler": "none",  # a file of the simulated host accepts any text, unlike a file of the kernel
 }
 GOVERNOR = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
 WBT, AFFINITY = ("/sys/block/nvme0n1/queue/wbt_lat_usec", "/sys/block/nvme0n1/queue/rq_affinity")
@@ -67,7 +67,7 @@ def test_what_is_wanted_of_an_nvme_drive(host: Path) -> None:
     ("now", "disk", "wanted"),
     [
         ("none [mq-deadline] kyber", NVME, "none"),
-        ("none [mq-deadline] kyber", SATA_TWO, None),  # the disk rotates, so its usual scheduler remains
+        ("none [mq-deadline] kyber", SATA_TWO, None),  # the disk rotates, so its usual scheduler is kept
         ("none mq-deadline [bfq]", SATA_TWO, "none"),
         ("mq-deadline [bfq]", NVME, None),  # the kernel offers no better scheduler
     ],

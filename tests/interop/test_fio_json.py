@@ -113,7 +113,7 @@ def test_why_nothing_was_judged_is_said_once(tmp_path: Path) -> None:
     ((section,),) = (test.sections for test in view_of(path).tests)
     assert section.summary == "1 round in the imported files; 1 of the 5 rounds a window needs"
     shown = CliRunner().invoke(cli, ["show", "--full", str(path)]).stdout
-    # The reason appears among the findings and at the section.
+    # The output contains the reason twice: among the findings and at the section.
     assert " ".join(shown.split()).count("rounds a window needs") == 2
     assert render_markdown(build_view(tkperf.load(path))).count("rounds a window needs") == 2
 
@@ -400,7 +400,7 @@ def test_a_second_run_is_a_round_though_it_counted_more(runtime_ms: int) -> None
 
 
 def test_short_runs_are_rounds() -> None:
-    """Five runs of one second each are five rounds."""
+    """Five runs of fio of one second each are five rounds."""
     documents = [status(1.2 * each, ("rnd", 1000, 100 + each)) for each in range(5)]
     assert [number for _, number, _ in rounds_of(*documents)] == [1, 2, 3, 4, 5]
 

@@ -325,7 +325,7 @@ def test_a_job_that_ended_early_stands_apart() -> None:
 
 
 def test_a_job_that_did_its_amount_is_whole() -> None:
-    """A job that reached its size before its runtime was over is complete."""
+    """If a job reached its size before its runtime ended, the job is complete."""
     text = written(1000, runtime_ms=5_000, options={"runtime": "60", "size": str(5000 * 4096)})
     assert section_names(run_of(("a.json", text))) == ["fio RND TC1/QD1"]
 

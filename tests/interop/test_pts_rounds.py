@@ -251,7 +251,7 @@ TIMED = {"runtime": "10", "time_based": "1"}
         (1, {"size": "100%", "loops": "2"}, TIMED, True),
         (1, {"size": "10g"}, {}, False),  # all loads ran until they had transferred an amount
         (1, {"size": "10g", **TIMED}, TIMED, False),
-        (5, {"size": "10g"}, TIMED, False),  # the fill was repeated, so it is a series of rounds
+        (5, {"size": "10g"}, TIMED, False),  # the fill was repeated, so its results are a series of rounds
     ],
 )
 def test_a_fill_without_a_telling_name_is_no_headline(

@@ -474,7 +474,7 @@ def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
     view = view_of(tmp_path / "x.tkperf")
     (test,) = view.tests
     keys = [view.key for chart in test.sections[0].charts for view in chart.views]
-    # The keys belong to the charts of IOPS (linear and logarithmic) and of latencies. A fourth key would belong to a
+    # These keys belong to the charts of IOPS (linear and logarithmic) and of latencies. A fourth key would belong to a
     # chart of percentiles.
     assert keys == [f"writesat0time{number}" for number in ("", "2", "3")]
     assert test.sections[0].tables[0].title.endswith("2 slices, 2 min 00 s")
@@ -549,7 +549,7 @@ def test_notices_of_an_export_come_back(tmp_path: Path, described: str | None) -
     assert back.info.device_description == (described or "M")
     banners = view_of(tmp_path / "test.tkperf").banners
     assert SIMULATED_NOTICE in banners
-    # A second import neither loses nor doubles the notices.
+    # A second import neither loses nor duplicates the notices.
     file.write_text(render_tkperf_xml(back).text.replace("<test>", "<t2>").replace("</test>", "</t2>"))
     twice = imported(tmp_path, file).info
     assert twice.notices[1:] == back.info.notices

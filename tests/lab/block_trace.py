@@ -17,7 +17,7 @@ from typing import Any
 TRACING = Path("/sys/kernel/tracing")
 EVENTS = ("bio_queue", "rq_issue", "rq_complete")
 BUFFER_KB = 65536
-# docs/explanation/accuracy.md contains this limit.
+# The page docs/explanation/accuracy.md also states this limit.
 MOST_PERCENTILE_ERROR = 0.02
 TAIL_PERCENT = 99.0
 PERCENTILES = {"p50_us": 50.0, "p90_us": 90.0, "p99_us": 99.0, "p99.9_us": 99.9}

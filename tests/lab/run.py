@@ -28,7 +28,7 @@ PYTEST = (
 
 
 def main(arguments: list[str]) -> int:
-    """Return the exit status."""
+    """Run the lab and return the exit status."""
     which = arguments[0] if arguments else "core"
     if which not in LIMITS_S:
         print("usage: python -m tests.lab.run core|full [pytest options]", file=sys.stderr)

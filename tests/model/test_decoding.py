@@ -1,4 +1,4 @@
-"""Decoding in several threads at the same time."""
+"""Decoding of JSON in several threads at the same time."""
 
 from __future__ import annotations
 

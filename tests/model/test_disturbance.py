@@ -101,7 +101,7 @@ class Step:
     end.
     """
     is_last: bool = False
-    """Whether no further step is released before the end of this step."""
+    """Whether no other step is released before this step ends."""
     read_late_s: float = 0.0
     """The delay in seconds between the time at which fio writes its reports and the time at which tkperf reads them."""
     noticed_late_s: float = 0.0
@@ -494,7 +494,7 @@ def test_what_the_step_before_lacks_is_not_foreign() -> None:
     lacked = Side(foreign_bytes=200 * MB, lacked_bytes=200 * MB)
     assert judge_bytes(compared(lacked)) == ()
     assert len(judge_bytes(compared(replace(lacked, lacked_bytes=0)))) == 1
-    # Writes that were counted after the end of their step cannot explain reads of this step.
+    # Writes that were counted after the end of their step cannot explain reads in the following step.
     assert len(judge_bytes(compared(Side(lacked_bytes=200 * MB), Side(foreign_bytes=200 * MB))))
 
 

@@ -48,7 +48,7 @@ def test_an_interval_is_what_cumulative_readings_gained(a: list[int], b: list[in
 
 
 def test_nothing_measured_is_none_never_zero() -> None:
-    """Without I/O, a latency is None and never zero."""
+    """If no I/O was completed, a latency is None and never zero."""
     assert NO_IO.latency_mean_ns is None
     assert NO_IO.percentile_ns(50) is None
     assert (NO_IO + NO_IO).latency_max_ns is None
@@ -103,8 +103,8 @@ def test_an_answers_histogram_is_a_few_buckets() -> None:
 
 
 def test_throughput_is_in_decimal_megabytes_and_an_extreme_is_of_all_ios() -> None:
-    """A megabyte has 10^6 bytes. If the extremes of the reads are not known, the extremes of the writes do not count as
-    extremes of all I/Os.
+    """Throughput is given in megabytes of 10^6 bytes. An extreme refers to all I/Os, so if the extremes of the reads
+    are not known, the extremes of the writes are not used in their place.
     """
     load = Workload(access=Access.RANDOM, read_percent=50, block_size_bytes=4096, jobs=1, io_depth=1)
     known = IoStats(

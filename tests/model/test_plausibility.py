@@ -249,7 +249,7 @@ def slice_of(ios: tuple[int, ...], silent_s: float) -> tuple[Measurement, Eviden
     ("ios", "silent_s", "believed"),
     [
         ((20_000, 0), math.inf, False),  # the job never completed an I/O
-        ((20_000, 0), 60.0, False),  # the job has ended
+        ((20_000, 0), 60.0, False),  # the job was silent for 60 s, so it must have ended
         ((20_000, 0), 1.0, True),  # one bad sector blocks the whole queue of the job
         ((100, 0), math.inf, True),  # the device is so slow that no I/O is expected yet
         ((0, 0), math.inf, True),  # the device hangs
@@ -285,7 +285,7 @@ def test_counters_of_a_running_job_may_trail(bytes_s: float, latencies_s: float,
         histogram=fewer.histogram,
     )
     assert why_implausible(measurement, SLICE, evidence) is None
-    if trailing:  # the counters of a step that has ended must not lag behind
+    if trailing:  # after the end of a step, its counters must not lag behind
         assert why_implausible(measurement, STEP, evidence) is not None
 
 

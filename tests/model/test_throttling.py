@@ -224,7 +224,7 @@ def test_a_counter_far_from_fios_count_is_a_warning(unit: float) -> None:
         (0, 10**9, 10**9, 512),
         # In this case, the counter has coarse steps, or metadata was written.
         (0, 7 * 10**8, 10**9, 512),
-        # In these cases, the counter is not known, was reset, or advanced by fewer than twenty steps.
+        # In these cases, the counter is not known, was reset, or increased by fewer than twenty steps.
         (None, None, 10**9, 512),
         (5, 0, 10**9, 512),
         (0, 0, 10**9, 1 << 30),

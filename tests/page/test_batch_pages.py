@@ -1,4 +1,4 @@
-"""The pages of a batch show its progress and its result."""
+"""The pages of a batch, which show its progress and its result."""
 
 from __future__ import annotations
 

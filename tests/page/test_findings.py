@@ -407,7 +407,7 @@ def test_every_output_has_the_same_sentences(tmp_path: Path) -> None:
         assert (headline.text, headline.value) == (kept["text"], kept["value"])
         for said in (shown, page, markdown):
             assert headline.text in said
-        # The tests run at different demands, and their latencies differ accordingly.
+        # These tests run at different demands, and their latencies differ accordingly.
         title = next(test.title for test in run.tests if test.name == headline.test)
         for said in (shown, markdown):
             row = next(line for line in said.splitlines() if headline.label in line)

@@ -386,8 +386,8 @@ def test_the_verdict_names_the_worst_misses_first() -> None:
     worst = "4 KiB random read IOPS ≥ 2,000; 4 KiB random read IOPS ≥ 1,000; 4 KiB random write IOPS ≥ 110; 2 more"
     assert first.checked is not None
     assert build_claims_page(first.checked).verdict.reasons == (f"0 of 5 claims pass; misses 5 claims ({worst})",)
-    # Two runs that miss the same claims have one common reason, even if their smallest margins belong to different
-    # claims.
+    # Two runs that miss the same claims are listed under one common reason, even if their smallest margins belong to
+    # different claims.
     assert build_check_page([first, second]).verdict.reasons[0].count("miss 5 claims") == 1
 
 

@@ -35,7 +35,7 @@ LABELS = ["Random write", "Random read", "Read latency", "Sequential write", "Se
 
 
 def run_of(*, latency: bool = True, stream: SectionResult | None = None) -> RunResult:
-    """Return a run of the basic tests."""
+    """Return a run that contains the basic tests."""
     tests = {"iops": [section_of({READ: 98_000.0, WRITE: 27_000.0})]}
     if latency:
         tests["lat"] = [section_of({SINGLE: 97.0, SINGLE_WRITE: 276.0}, name="Latency")]

@@ -297,10 +297,10 @@ def test_views_whose_names_are_the_same_are_numbered() -> None:
     ("values", "shades"),
     [
         ((0.0, 5.0, 10.0), (0.0, 0.5, 1.0)),
-        # The scale is logarithmic, because the greatest value is 100 times the least value.
+        # The colour scale is logarithmic, because the greatest value is 100 times the least value.
         ((1.0, 10.0, 100.0), (0.0, 0.5, 1.0)),
         ((0.0, None, 100.0), (0.0, None, 1.0)),
-        ((500.0, 505.0, 510.0), (0.0, 0.01, 0.02)),  # a difference of 2 % is hardly visible
+        ((500.0, 505.0, 510.0), (0.0, 0.01, 0.02)),  # a difference of 2 % hardly changes the colour
         ((7.0, 7.0, 7.0), (None, None, None)),
         ((None, None, None), (None, None, None)),
     ],

@@ -79,7 +79,7 @@ KINDS = {
     "one of several disks with a serial number": Kind(
         "SERIAL/namespace-2", (block("/dev/nvme0n2", "SERIAL", distinction="namespace-2"),)
     ),
-    # The serial number would not identify the partition.
+    # The serial number of the drive would not identify the partition.
     "partition": Kind("/dev/sdb1", (block("/dev/sdb1", "SERIAL", 1),)),
     "loop device": Kind("/dev/loop7", (block("/dev/loop7"),)),
     "file": Kind("/tmp/scratch", (file("/tmp/scratch"),)),

@@ -39,7 +39,7 @@ SHORT = Path(__file__).parents[1] / "short.toml"
 STEP_S = 5
 RANGE_BYTES = 64 << 20
 STEADY = FlashModel(capacity_bytes=1 << 40, noise=0.01)
-# Round and position of the disturbed step.
+# The round and the position of the disturbed step.
 DISTURBED = (2, 1)
 FOREIGN_BYTES_PER_S, FOREIGN_S = 50e6, 3.0
 

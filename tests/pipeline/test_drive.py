@@ -52,7 +52,7 @@ def test_a_sparse_file_without_room_is_warned_of(scratch: Path, monkeypatch: pyt
     assert f"{scratch}, behind /dev/loop7, is sparse" in warn_of_room(behind)[0].text
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     assert warning in plan.warnings
-    scratch.write_bytes(bytes(1 << 26))  # a file without holes does not grow any further
+    scratch.write_bytes(bytes(1 << 26))  # a file without holes cannot grow any further
     assert warn_of_room(read_identity(scratch)) == ()
 
 

@@ -342,7 +342,7 @@ def test_every_number_in_the_charts_is_that_of_the_run_file(page: str, results: 
         for cell in each["cells"]
         if cell["workload"]["read_percent"] == 0
     }
-    # The page contains numbers with six digits.
+    # The page contains numbers that are rounded to six digits.
     assert drawn == pytest.approx(measured, rel=1e-5)
     stream = [row["value"] for row in curves(by_title["IOPS over time"])]
     slices = sections(results)["Write Saturation"]["slices"]

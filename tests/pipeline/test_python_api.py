@@ -1,4 +1,4 @@
-"""The Python API, including the documented examples, which run unchanged."""
+"""The Python API. The documented examples are executed unchanged."""
 
 from __future__ import annotations
 

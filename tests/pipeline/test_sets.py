@@ -31,7 +31,7 @@ from tkperf.pipeline.consent import Consent, permit_controller_drives
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.run_request import RunRequest
 
-# This mdadm refuses every command, because the test only checks whether tkperf calls it.
+# This stand-in for mdadm refuses every command. The test only checks whether tkperf calls it.
 MDADM = 'print("mdadm: no", file=sys.stderr); sys.exit(1)'
 # In these tests, each of these mistakes makes the run impossible on any device. tkperf detects each mistake in a
 # different part of the code.

@@ -1,4 +1,4 @@
-"""The sweep, and the search for the demand at which later tests run."""
+"""The sweep, and the search that determines the demand for later tests."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_tests_after_a_search_are_run_at_what_it_found(tmp_path: Path) -> None:
     assert record.tests[0].outcomes[0].demand == Demand(jobs=3, io_depth=7)
     found = {test.name: {(step.workload.jobs, step.workload.io_depth) for step in test.steps} for test in record.tests}
     assert found == {
-        "auto-demand": {(2, 16), (3, 7)},  # the fill of the search itself uses the demand of the profile
+        "auto-demand": {(2, 16), (3, 7)},  # the search fills the drive at the demand of the profile
         "iops": {(3, 7)},
         "lat": {(3, 7), (1, 1)},
         "writesat": {(3, 7)},

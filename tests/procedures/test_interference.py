@@ -75,7 +75,7 @@ def phases(test: str, profile: object = PROFILE, length_bytes: int = 960 * GIB) 
 
 
 def measured(of: list[Phase], section: str) -> list[Workload]:
-    """Return the load of each measured round of a section, without the lead-ins."""
+    """Return the load of each measured round of a section. The lead-ins before the rounds are omitted."""
     rounds = (phase for phase in of if isinstance(phase, Round) and phase.section == section and not phase.warm_up)
     return [phase.steps[0].workload for phase in rounds]
 

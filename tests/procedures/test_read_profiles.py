@@ -210,7 +210,7 @@ def largest_profile() -> Profile:
 
 @pytest.mark.parametrize("suite", ["ssd", "hdd"])
 def test_the_largest_profile_that_is_taken_can_be_looked_ahead_of(suite: str, largest_profile: Profile) -> None:
-    """The forecast of the largest accepted profile can visit every remaining phase."""
+    """If the numbers of a profile are as large as permitted, the forecast can still visit every remaining phase."""
     for test in SUITES[suite].values():
         procedure = test.procedure(largest_profile, GIB << 6)
         assert len(forecast(procedure, (), Case.WORST, active_range_bytes=GIB)) >= 4096
@@ -505,5 +505,5 @@ def test_no_number_can_be_infinite() -> None:
     types: list[type] = [*SHARED_TABLES, *(test.table for test in TESTS if test.table)]
     types += [PurgePhase, FillPhase, IdlePhase, RoundsPhase, StreamPhase, Load]
     found = {place for type_ in types for place in unbounded(inspect.type_info(type_), type_.__name__)}
-    # These numbers are read as values of a key of a load, which has bounds.
+    # These numbers are read as values of a key of a load, and the key has bounds.
     assert found == {"RoundsPhase.loops.values", "RoundsPhase.tracked.at"}

@@ -101,7 +101,7 @@ def test_host_idle_recovery_asks_for_its_wait_states_in_their_order() -> None:
             expected.append((f"Wait state {idle_s} s", idle_s))
         expected += [(f"Baseline after {idle_s} s", number, 5.0, 1800.0) for number in range(1, 361)]
     assert [_row(phase) for phase in phases[122:]] == expected
-    # The five wait states with their baselines last 780 + 150 minutes.
+    # The five wait states and their baselines last 780 + 150 minutes.
     assert sum(getattr(phase, "duration_s", 0.0) for phase in phases[122:]) == 930 * 60
     assert {phase.workload for phase in phases if isinstance(phase, Continuous)} == {
         Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=4, io_depth=32)

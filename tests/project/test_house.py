@@ -32,7 +32,7 @@ ALLOWED = (
     # This module contains the names that the command line offers without loading the tests. tests/model/test_choices.py
     # compares these names with the tests.
     "model/choices.py",
-    # The code for the format of TKperf, in which the test of a value is an XML element.
+    # This code reads or writes the format of TKperf, in which the test of a value is an XML element.
     "render/export_tkperf.py",
     "interop/tkperf_xml.py",
     "interop/__init__.py",

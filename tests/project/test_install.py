@@ -158,7 +158,7 @@ def test_man_and_shells_find_their_files(made: Made, tmp_path: Path) -> None:
     run("bash", "-n", bash, cwd=tmp_path)
     assert (made.prefix / "share/zsh/site-functions/_tkperf").read_text().startswith("#compdef")
     assert (made.prefix / "share/fish/vendor_completions.d/tkperf.fish").is_file()
-    # The shell runs these commands when the user presses the tab key.
+    # The shell executes these commands when the user presses the tab key.
     words = f"PATH='{made.prefix}/bin':$PATH; . '{bash}'; COMP_LINE='tkperf do'; COMP_POINT=9; "
     words += '_tkperf_completion tkperf; printf "%s\\n" "${COMPREPLY[@]}"'
     assert run("bash", "-c", words, cwd=tmp_path).split() == ["doctor"]
@@ -172,7 +172,7 @@ def test_a_run_under_way_keeps_its_tree(made: Made) -> None:
     reading, writing = os.pipe()
     process = None
     try:
-        _fill(writing)  # no process reads the output, so tkperf does not end
+        _fill(writing)  # the pipe is full and no process reads it, so tkperf does not end
         process = subprocess.Popen([made.prefix / "bin/tkperf", "--help"], stdout=writing)
         while Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(b"/bin/sh"):
             os.sched_yield()

@@ -73,7 +73,7 @@ def test_no_page_has_a_fault_of_roff(folder: Path) -> None:
     lint = subprocess.run(
         ["mandoc", "-T", "lint", "-W", "warning", *pages], check=False, capture_output=True, text=True
     )
-    # The pages contain no date, because it would differ between builds.
+    # The pages contain no date, because a date would differ from build to build.
     complaints = [line for line in lint.stdout.splitlines() if "missing date" not in line]
     assert complaints == []
     for page in pages:

@@ -135,7 +135,7 @@ def test_a_table_is_one_stop_and_arrows_go_within(visit: Visit) -> None:
         ("ArrowRight", [first[0], first[1] + 1]),
         ("ArrowDown", [first[0] + 1, first[1] + 1]),
         ("ArrowLeft", [first[0] + 1, first[1]]),
-        ("ArrowLeft", [first[0] + 1, first[1]]),  # no cell is further to the left
+        ("ArrowLeft", [first[0] + 1, first[1]]),  # the focus remains, because no cell is further to the left
         ("End", [first[0] + 1, first[1] + columns - 1]),
         ("Home", [first[0] + 1, first[1]]),
         ("Control+End", [rows - 1, first[1] + columns - 1]),

@@ -278,7 +278,8 @@ def test_all_of_it_fits_a_phone(browser: Browser, visit: Visit) -> None:
     assert visit.page.evaluate("document.querySelector('dialog').scrollWidth <= 390")
     # A long value must not cause line breaks in the name on its left.
     visit.page.locator("dialog dd").first.evaluate("dd => { dd.textContent = 'IOPS 31,500, '.repeat(9) }")
-    # The boxes of a name and its value have the same height, so the lines of the text itself are counted.
+    # The boxes of a name and its value always have the same height. The test therefore counts the lines of the text
+    # itself.
     lines = """dt => {
       const text = document.createRange();
       text.selectNodeContents(dt);
@@ -317,7 +318,7 @@ def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
 def open_hostile(browser: Browser, path: Path) -> Iterator[Visit]:
     """Open a page. While a test uses it, the page must print nothing, load no address and show no error."""
     page = new_page(browser, 1000, 900)
-    page.set_default_timeout(120_000)  # the name with 10,000 letters makes the page large
+    page.set_default_timeout(120_000)  # a name of 10,000 characters makes the page large
     visit = Visit(page=page, path=path)
     alerts: list[str] = []
 

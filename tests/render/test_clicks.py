@@ -25,7 +25,7 @@ from tkperf.render.html import render_view
 CELL = "iops0-0-4096"
 TITLE = "#cell-title"
 BARS = "#cell-plots > :nth-child(3) g.mark-rect.role-mark path"
-# This drive never becomes steady, so each window consists of the last of several rounds.
+# This drive never becomes steady, so each window consists of the last rounds.
 pytestmark = pytest.mark.report_of("iops", preset="unsteady")
 
 
@@ -234,7 +234,7 @@ def test_reads_of_a_mix_are_theirs_alone(browser: Browser, visit: Visit) -> None
     button.click()
     visit.wait_for_part(key, "read")
     assert "reads of rounds" in visit.page.inner_text(TITLE)
-    # The figure shows only as many digits as its uncertainty justifies.
+    # The page shows only as many digits of a figure as its uncertainty permits.
     told_iops = float(told(visit, "IOPS").replace(",", ""))
     assert told_iops == pytest.approx(float(shown.rstrip("*!").replace(",", "")), rel=0.03)
 

@@ -175,7 +175,7 @@ def test_a_terminal_without_blocks_or_colours_gets_neither(view: ReportView, mon
         drawn = file.getvalue()
         assert drawn.isascii()
         assert any(character in drawn for character in ASCII.heights)
-        assert "\x1b[3" not in drawn  # an escape sequence of a colour
+        assert "\x1b[3" not in drawn  # such an escape sequence would set a colour
 
 
 def test_a_run_under_way_says_where_it_is_and_nothing_else(tmp_path: Path) -> None:

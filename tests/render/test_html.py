@@ -51,7 +51,7 @@ def test_the_page_needs_no_network(page_text: str) -> None:
     other sources.
     """
     page = page_text
-    # The bundled library is excluded, because its text contains addresses that it never loads.
+    # The bundled library is excluded, because it contains addresses as texts but never loads them.
     ours = page[: page.index('<script type="module">')]
     addresses = set(re.findall(r"https?://[^\"'\s<]+", ours))
     assert addresses <= {"https://vega.github.io/schema/vega-lite/v6.json"}

@@ -180,7 +180,7 @@ def test_a_smooth_distribution_has_a_smooth_histogram(median_ns: float, sigma: f
         for (*_, before), (*_, here), (*_, after) in zip(bins, bins[1:], bins[2:], strict=False)
         if min(before, here, after) > total / 1000
     ]
-    # A bar of a smooth curve is close to the geometric mean of its neighbours.
+    # On a smooth curve, the height of a bar is close to the geometric mean of its neighbours.
     curvature = math.exp((math.log(10) / BINS_A_DECADE / sigma) ** 2)
     assert all(1 / 1.03 < step / curvature < 1.03 for step in steps)
 

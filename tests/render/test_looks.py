@@ -256,7 +256,7 @@ def test_every_axis_names_its_unit(charts: Charts) -> None:
                 if axis.get("type") != "quantitative" or axis.get("axis", True) is None:
                     continue
                 if "title" not in axis:
-                    continue  # the mark uses the axis of another layer
+                    continue  # this mark uses the axis of another layer
                 title = str(axis["title"])
                 # If no unit suits all latencies, each tick has its own unit.
                 ticks = str((axis.get("axis") or {}).get("labelExpr", ""))
@@ -270,7 +270,7 @@ def test_axes_reach_beyond_the_data(charts: Charts) -> None:
         part = find_curve(spec)
         y = part.get("encoding", {}).get("y") or {}
         scale = y.get("scale") or {}
-        # The ticks of a grid are its rows, which have names instead of numbers.
+        # The ticks of a grid are its rows, which have names and not numbers.
         if "values" not in (y.get("axis") or ()) or "squares" in spec["datasets"]:
             continue
         low, high = scale["domain"]

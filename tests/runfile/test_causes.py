@@ -127,7 +127,7 @@ def test_a_run_waits_for_room_and_for_nothing_else(
                     writer(StepEnded(test="iops", record=a_step(1)))
         assert not writer.keeps_up
         if not passes:
-            # tkperf can write the rescued copy, but not the run file.
+            # In this test, tkperf can write the rescued copy, but not the run file.
             error = sqlite_error(sqlite3.SQLITE_IOERR)
             trouble.setattr(Backlog, "_try", lambda *_, **__: error)
             with pytest.raises(RunFileError, match="the whole run is saved as"):

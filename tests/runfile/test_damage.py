@@ -191,7 +191,7 @@ def test_a_blob_that_unpacks_without_end_is_refused(path: Path, column: str, mos
     tracemalloc.start()
     try:
         said = read_all(path, output=column == "fio_json")
-    except RunFileError as error:  # the output of fio is read separately
+    except RunFileError as error:  # if the output of fio is read, the error is raised and not returned
         said = str(error)
     assert "larger than possible" in said
     peak = tracemalloc.get_traced_memory()[1]

@@ -154,7 +154,7 @@ def test_a_half_written_file_that_cannot_be_mended_says_what_to_do(
     """If the reader may not repair a partly written file, this is an error. The error tells the user to copy the
     journal into the folder of the file as well.
     """
-    monkeypatch.setattr(os, "access", lambda *_: False)  # root could always write
+    monkeypatch.setattr(os, "access", lambda *_: False)  # without this replacement, root could always write to the file
     with pytest.raises(RunFileError, match=r"a\.tkperf-journal next to it belongs to it: copy both"):
         read_run(half_written)
 

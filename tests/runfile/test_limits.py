@@ -290,7 +290,8 @@ def test_the_limits_are_ten_times_what_the_longest_day_needs() -> None:
         assert 10 * len(workloads) <= MOST_CELLS, name
     assert MOST_SECONDS >= 10 * 24 * 3600
     assert MOST_ROWS["under_way_part"] >= 10 * 24 * 60
-    # 16 drives have a reading each minute. Each verdict belongs to a round of at least two minutes.
+    # READINGS_OF_A_DAY counts the readings of 16 drives, one each minute. Each verdict belongs to a round of at least
+    # two minutes.
     assert MOST_ROWS["telemetry"] >= 10 * READINGS_OF_A_DAY
     assert MOST_ROWS["verdict"] >= 10 * 24 * 30
     # Each kind of disturbance and warning occurs at most once in a test.

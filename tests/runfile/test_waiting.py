@@ -220,7 +220,7 @@ def test_a_run_that_cannot_be_kept_is_saved_elsewhere(
     The error names the new file.
     """
     path, writer = a_run(tmp_path, steps=2)
-    writer._db.execute("PRAGMA max_page_count = 1")  # as on a full disk
+    writer._db.execute("PRAGMA max_page_count = 1")  # this setting has the same effect as a full disk
     large = a_step(3, engine_output=os.urandom(100_000))
     writer(StepEnded(test="iops", record=large))
     with pytest.raises(RunFileError, match=r"full; the last 2 entries .* saved as") as raised:

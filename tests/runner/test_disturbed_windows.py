@@ -19,8 +19,8 @@ from tkperf.runner.events import Event, Judged, PurgeEnded, RunEnded, SectionEnd
 from tkperf.runner.replay import replay
 
 IOPS = SSD_TESTS["iops"]
-# Positions among the twelve steps of a round in the quick profile: the tracked step R/W 0/100 of 4 KiB, and a step
-# before it.
+# Positions among the twelve steps of a round in the quick profile. The first is the tracked step, R/W 0/100 of 4 KiB,
+# and the second is an earlier step.
 TRACKED, UNTRACKED = 10, 9
 
 

@@ -196,7 +196,7 @@ def test_a_private_folder_is_gone_afterwards(tmp_path: Path) -> None:
 
 
 def killed_run(place: Path) -> Path:
-    """Return the folder that a run left when SIGKILL ended it."""
+    """Return the working folder that a run left behind when SIGKILL ended it."""
     code = (
         "import sys, os, signal; from pathlib import Path\n"
         "from tkperf.system.work_folder import WorkFolder\n"

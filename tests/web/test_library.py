@@ -350,7 +350,7 @@ def test_a_file_that_may_be_read_later_is_tried_again(tmp_path: Path, monkeypatc
         asyncio.run(read_all(library))
         assert len(reader.read) == 1
         reader.error = None
-        library._read_s.clear()  # as if a minute had passed
+        library._read_s.clear()  # the library behaves as if a minute had passed
         asyncio.run(read_all(library))
         assert len(reader.read) == tries
         assert len(library.listing.runs) == tries - 1
@@ -422,7 +422,7 @@ def test_a_run_that_was_killed_is_read_again(tmp_path: Path) -> None:
     asyncio.run(read_all(library))
     assert len(reader.read) == 1
     writer.close()
-    library._read_s.clear()  # as if a minute had passed
+    library._read_s.clear()  # the library behaves as if a minute had passed
     asyncio.run(library.look())
     assert asyncio.run(library.read_next())
 

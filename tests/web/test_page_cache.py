@@ -33,7 +33,7 @@ class Browser:
 
 
 class Maker:
-    """A maker of a page that ends when the test permits it."""
+    """A function that makes a page and ends when the test permits it."""
 
     def __init__(self, content: bytes = b"page") -> None:
         self.content = content

@@ -230,7 +230,7 @@ def test_scripts_of_strangers_do_not_run(browser: Browser, whole: str) -> None:
     page.close()
 
 
-# Contrasts depend on the colour scheme, and the arrangement depends on the width. Neither depends on both, so two
+# Contrasts depend on the colour scheme, and the layout depends on the width. No property depends on both, so two
 # combinations are enough.
 @pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1440)])
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_a_resumption_is_seen_live(browser: Browser, whole: str, library: Path) 
 
     loads: list[object] = []
 
-    # Playwright does not accept list.append as a callback, because it is a method of C
+    # Playwright does not accept list.append as a callback, because this method is written in C
     def take(loaded: object) -> None:
         loads.append(loaded)
 

@@ -77,7 +77,7 @@ def test_every_drive_runs_streams_plausibly(preset: str) -> None:
     log = measured.of_stream("log")
     assert log.write.ios > 0
     assert abs(log.flush.ios - log.write.ios / 4) <= 2
-    # The trimmer issues 4 trims and then pauses for half a second.
+    # The trimming stream issues 4 trims and then pauses for half a second.
     assert measured.of_stream("trimmer").trim.ios / 8 == pytest.approx(8, rel=0.2)
     assert measured.read.ios + measured.write.ios == sum(part.read.ios + part.write.ios for part in measured.streams)
 

@@ -487,7 +487,7 @@ def test_a_waiting_engine_has_no_queue() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_option_is_accounted_for(name: str) -> None:
-    """Every option of a job file is named in the output."""
+    """The output of the conversion names every option of a job file."""
     named = {line.partition(": ")[2].partition("=")[0].partition(" ")[0].rstrip(":") for line in convert_file(name)[1]}
     text = (JOBS / f"{name}.fio").read_text()
     given = set(re.findall(r"^\s*(?!include)([a-z_]+)", text, re.MULTILINE))
@@ -578,7 +578,7 @@ def test_the_tables_have_the_names_of_fio(tmp_path: Path) -> None:
     known = set(re.findall(r"^ *([a-z][\w-]*) *: ", listed, re.MULTILINE))
     tables = CARRIED_OVER.keys() | LEFT_OUT.keys() | WITHOUT_EFFECT.keys() | REFUSED.keys()
     version = tuple(map(int, re.findall(r"\d+", ask("--version"))[:2]))
-    # fio has these options, but does not list them.
+    # fio supports these options, but does not list them.
     tables -= OF_OTHER_ENGINES
     assert version > (3, 42) or known <= tables | ALIASES.keys()
     assert tables - known <= {"bs_is_seq_rand"} | (NEWER if version < (3, 42) else set())

@@ -54,7 +54,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str]:
-    """Count the cases in the summary, but print no dots."""
+    """Count the cases for the summary, but do not print dots."""
     counts = report.when == "call" or not report.passed
     return report.outcome if counts else "", "", ""
 

@@ -292,7 +292,7 @@ def test_a_killed_supervisor(nvme: Drive, sata: Drive, scsi: Drive, tmp_path: Pa
         batch.process.kill()
         batch.process.wait()
         assert find_writer(ledger) is None
-        # Drives begin in the order of their slots.
+        # The batch starts its drives in the order of their slots.
         (left,) = {1, 2, 3} - begun
         last = drives[left - 1]
 

@@ -32,7 +32,7 @@ THROTTLED_IOPS, RATED_IOPS = 150, 50
 # The emulated CPU adds about 10 ms to each flush, so the delay must be much longer.
 FLUSH_DELAY_MS = 2000
 CACHE_MIB = 16
-# The loads of all workload files. Each file contains the loads that it uses.
+# The loads of all workload files. Each workload file contains only the loads that it uses.
 LOADS = {
     "reader": f"""
         access = "random"

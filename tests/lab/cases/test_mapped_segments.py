@@ -160,7 +160,7 @@ def test_every_io_of_a_test_is_inside_and_each_segment_alike(nvme: Drive, tmp_pa
     filled = [requests[number] for number in filling]
     assert sum(each.length for each in filled) == within
     assert max(each.start + each.length for each in filled) <= within
-    # udev reads the drive when the drive is free again, so these reads are left out.
+    # When the drive is free again, udev reads it. These reads are left out.
     last = max(number for number, each in enumerate(requests) if each.by.startswith("fio"))
     tested = requests[max(filling) + 1 : last + 1]
     hits = Counter(segment_of(each, segments) for each in tested)

@@ -207,7 +207,7 @@ def test_planned_idle_times_and_changes_of_load(nvme: Drive, tmp_path: Path) -> 
     """
     with _idle_stretches(nvme, 4.0) as seen:
         result = _run(tmp_path, nvme.path, "hir", nvme.serial)
-    # No idle time follows the last burst.
+    # After the last burst, the test plans no idle time.
     pauses = [each for each in seen() if each < 8]
     assert len(pauses) >= 1
     assert all(4.8 <= each <= 5.5 for each in pauses)

@@ -11,7 +11,7 @@ from typing import Any
 from tests.printed_forms import find_form
 
 Document = dict[str, Any]
-# Values of the fields that differ between the recorded outputs.
+# The values of the fields that differ between the recorded outputs.
 _VALUES = {
     "WARNING": 0,
     "THROTTLED": 0,
