@@ -326,8 +326,8 @@ class BatchEstimate:
 
     @property
     def shares(self) -> tuple[float, float] | None:
-        """The smallest and the greatest share of the rated bytes that would be written to any of the drives. None means
-        that no rating was given.
+        """The smallest and the greatest share of a drive's rated bytes that would be written, over all drives. None
+        means that no rating was given.
         """
         shares = [one.shares for one in self.estimates if one.shares is not None]
         if not shares:

@@ -180,7 +180,7 @@ def _sections(sections: Sequence[SectionResult], test: TestRecord, read: Read) -
     asked = any(
         _unbroken_steps(steps[section.name]) or needs_seconds(section, steps[section.name]) for section in sections
     )
-    kept = read(test) if asked else ()  # This read takes most of the time.
+    kept = read(test) if asked else ()  # reading the samples takes most of the time
     by_step = {step.place: seconds for step, seconds in zip(test.steps, kept, strict=False)}
     return tuple(_section(section, steps[section.name], by_step) for section in sections)
 

@@ -157,7 +157,7 @@ def _keep(
 
 
 class _Gate:
-    """The state of a process that holds its drive and waits for the order to begin from the batch."""
+    """The state of a process that holds its drive and waits until the batch orders it to begin."""
 
     def __init__(self, task: DriveTask, channel: Channel) -> None:
         self._task = task

@@ -60,7 +60,7 @@ COMMAND_GROUPS = {
 }
 COMMANDS = {name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()}
 
-# This command is intended for programs: tkperf on another host calls it.
+# The command on-host is intended for programs: tkperf on another host calls it.
 HIDDEN = {"on-host": ("on_host", "Take part in a batch that is conducted on another host.")}
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -188,7 +188,7 @@ def main() -> None:
     finally:
         let_go(sys.stdout)
         let_go(sys.stderr)
-    gc.freeze()  # otherwise Python would search all objects for garbage at its end
+    gc.freeze()  # without this call, Python would search all objects for garbage at its end
     sys.exit(exit_code)
 
 

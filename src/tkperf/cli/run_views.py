@@ -442,7 +442,7 @@ class RedrawnLines:
         drawn = captured.get().splitlines()
         above = self._to_first_line()
         self._widths = [line.cell_len for line in lines]
-        # This text erases old text up to the end of each line and below the last line.
+        # An escape sequence erases old text up to the end of each line and below the last line.
         self._write(above + "".join(f"{line}\x1b[K\r\n" for line in drawn) + "\x1b[J")
 
     def clear(self) -> None:

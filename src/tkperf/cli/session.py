@@ -56,8 +56,8 @@ def _session(options: RunOptions) -> Iterator[tuple[Departure, Ending]]:
 def run_session(request: RunRequest, options: RunOptions) -> None:
     """Execute ``tkperf ssd``, ``tkperf hdd`` or ``tkperf raid``, from the request to the results."""
     with _session(options) as (departure, ending):
-        # This check comes before the first folder is created, so that a mistake in a user's file leaves no folder
-        # behind.
+        # The profile is read and checked before the first folder is created, so that a mistake in a user's file leaves
+        # no folder behind.
         profile = choose_profile(request)
         destination = Destination(
             name=options.name, folder=options.folder, other_files=(options.log_path, options.report_path)

@@ -127,5 +127,5 @@ def without_garbage_collection() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.freeze()  # otherwise Python would search all these objects as soon as the collector is enabled
+        gc.freeze()  # without this call, Python would search all these objects as soon as the collector is enabled
         gc.enable()

@@ -145,7 +145,7 @@ class Curve:
         dots: whether each point is visible on the line.
         muted: whether the curve is one of many in the background.
         facts: titles of the values that are shown for a point, in addition to its coordinates.
-        has_texts: whether the first fact of each point of a line is written next to the point.
+        has_texts: whether the first fact of each point of a line is written beside the point.
         column: the column of the one-second samples of a cell that the curve shows.
     """
 
@@ -183,7 +183,7 @@ class Rule:
     extends from ``x`` to ``x_end``.
 
     Attributes:
-        name: the text next to the line.
+        name: the text beside the line.
         below: whether the text is below the line.
         row: for a vertical line, the row in which its name is written, counted from the top.
     """

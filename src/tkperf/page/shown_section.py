@@ -40,8 +40,8 @@ class ShownSection:
     links: Mapping[Workload, str] = field(default_factory=dict)
     capacity_bytes: int | None = None
     drive_reports: TelemetrySeries | None = None
-    # These attributes are computed only once. If the function searched separately for each cell, the time would grow
-    # with the square of the number of cells.
+    # The following attributes are computed only once. If the report searched separately for each cell, the time would
+    # grow with the square of the number of cells.
     rounds: Mapping[Workload, Sequence[tuple[RoundResult, CellResult]]] = field(init=False)
     cells: Mapping[Workload, CellResult] = field(init=False)
     slices: Mapping[Workload, Mapping[int, CellResult]] = field(init=False)

@@ -59,7 +59,7 @@ class Dot:
         lane: the position across the line. Different lanes prevent dots from overlapping: 0 is on the line, -1 is above
             it, and 1 is below it.
         level: the severity of the value; None for a dot without a severity.
-        name: the name of the drive, which is written next to a dot with a severity.
+        name: the name of the drive, which is written beside a dot with a severity.
         hint: the drive and its value in words.
     """
 

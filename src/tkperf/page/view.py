@@ -167,7 +167,7 @@ def _as_lead_chart(chart: ChartView, test: TestResult, section: SectionResult) -
     part = ", ".join((f"{test.title.split(' (')[0]} test", *(loads if len(loads) == 1 else ())))
 
     def lead(view: ChartView) -> ChartView:
-        # A text that repeats the old title must repeat the new title instead. Otherwise a page would show the title
+        # If a text repeats the old title, it must repeat the new title instead. Otherwise a page would show the title
         # twice.
         repeats = view.text.startswith(view.chart.title)
         return replace(

@@ -148,7 +148,7 @@ def _by_round(
     rounds: list[object] = []
     measured = {cell.workload.block_size_bytes for cell in section.cells}
     sizes_bytes = [round(size_kib * KIB) for size_kib in sizes_kib]
-    if sizes_bytes[-1] not in measured:  # This drive has sectors of 4 KiB.
+    if sizes_bytes[-1] not in measured:  # the drive has sectors of 4 KiB
         sizes_bytes.pop()
     for round_result in section.rounds:
         cells = {_place(cell): cell for cell in round_result.cells}

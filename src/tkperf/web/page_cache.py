@@ -134,7 +134,7 @@ class PageCache:
         except OSError:
             return None
         with suppress(OSError):
-            # this marks the page as used, because the least recently used pages are removed first
+            # the new time marks the page as used, because the least recently used pages are removed first
             os.utime(file.fileno())
         return file
 

@@ -59,7 +59,7 @@ def _work(jobs: Jobs, to_server: int, result: int, ordered: int) -> None:
 
 def _do(jobs: Jobs, order: Order, result: int, answers: socket.socket) -> bytes:
     """Execute a job and return the answer. The messages of a continuous job are its answer."""
-    signal.alarm(round(order.limit_s) + 1)  # this line ends the process if the server has died
+    signal.alarm(round(order.limit_s) + 1)  # if the server has died, this call ends the process
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (order.limit_bytes, order.limit_bytes))
     confine({one.folder for one in order.arguments.values() if isinstance(one, KnownFile)})

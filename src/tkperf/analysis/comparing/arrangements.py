@@ -161,8 +161,8 @@ def _rank_of_slopes(count: int) -> int | None:
     """Return the number of ordered slopes that lie outside the 95 % interval, counted at one end. None means that there
     are too few values for an interval.
     """
-    # These are the probabilities that 0, 1, 2 ... pairs are out of order. In a random order, the number of earlier
-    # values that exceed a value takes each possible number with equal probability.
+    # The array contains the probabilities that 0, 1, 2 ... pairs are out of order. In a random order, the number of
+    # earlier values that exceed a value takes each possible number with equal probability.
     chances = np.ones(1)
     for number in range(2, count + 1):
         chances = np.convolve(chances, np.full(number, 1 / number))

@@ -134,8 +134,8 @@ class Levels:
 
     Attributes:
         settled: whether the end is flat. Otherwise the last phase is a transition that has not ended.
-        end_change_percent: fitted change over the last quarter, in percent of the median of this quarter; negative: the
-            rate falls.
+        end_change_percent: fitted change over the last quarter, in percent of the median of this quarter. A negative
+            value means that the rate falls.
         end_noise_percent: change over the last quarter that noise alone can explain, in percent of the same median.
         swing: the spread of the rate if its end neither rises nor falls but is not at a level. None means that there is
             no swing.

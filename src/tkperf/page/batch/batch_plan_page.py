@@ -26,7 +26,8 @@ from tkperf.page.page import Block, Column, Note, NotesView, ReportView, TableVi
 from tkperf.page.plan import NOTHING_WRITTEN, describe_amounts, describe_clock, describe_conditions, describe_shares
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 
-# More names or reasons would not make a verdict clearer. The page itself contains all names and reasons.
+# The greatest number of names or reasons in a verdict. A longer verdict would not be clearer. The page itself contains
+# all names and reasons.
 _MOST_NAMED = 3
 # Conditions of a run that the tables already contain. The page therefore does not repeat these conditions.
 _IN_TABLES = ("device", "writes")

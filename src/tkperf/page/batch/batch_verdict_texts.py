@@ -33,7 +33,8 @@ from tkperf.page.words.uncertainty import two_digits
 # Section: the verdict.
 
 
-# More sentences or names would not make a verdict clearer. The tables contain all sentences and names.
+# The greatest numbers of reasons, claims and figures in a verdict. A longer verdict would not be clearer. The tables
+# contain all reasons, claims and figures.
 _MOST_REASONS, _MOST_CLAIMS, _MOST_FIGURES = 6, 3, 2
 _MOST_IN_MAIL = 4
 MOST_MAIL_LINES = 12

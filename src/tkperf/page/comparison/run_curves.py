@@ -44,8 +44,8 @@ MOST_COLOURED = len(PALETTE)
 """The greatest number of runs for which each run has its own colour."""
 LONGEST_NAME = 18
 """The greatest length, in characters, of the short name of a run in the matrix, in sentences and beside its curves."""
-# This number of points is enough to show the shape of a curve. If all slices of a day were drawn, the page of a dozen
-# runs would be too large.
+# The greatest number of points of a curve, which is enough to show its shape. If all slices of a day were drawn, the
+# page of a dozen runs would be too large.
 _MOST_POINTS = 300
 _BINS_A_DECADE = 20
 # The greatest number of curves among which a reader can choose with a switch. The tables contain all curves.

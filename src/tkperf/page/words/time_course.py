@@ -26,7 +26,7 @@ from tkperf.page.naming import name_within
 
 MOST_SENTENCES = 8
 _SAME_PERIOD = 0.01  # as a share of the period of the spikes
-# A text never contains a probability below 1 in 10^9, because a smaller number would not tell a reader more.
+# The smallest probability that a text contains is 1 in 10^9, because a smaller number would not tell a reader more.
 _MOST_POWER = 9
 
 

@@ -224,7 +224,7 @@ def two_digits(value: float) -> str:
     """Return a number with two significant digits (GUM 7.2.6): ``0.35``, ``1.4``, ``310``."""
     if not value:
         return "0"
-    if not isfinite(value):  # Only a damaged file contains such a value.
+    if not isfinite(value):  # a value that is not finite occurs only in a damaged file
         return str(value)
     value = float(f"{value:.1e}")
     after = 1 - floor(log10(abs(value)))

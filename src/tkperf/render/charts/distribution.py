@@ -151,8 +151,8 @@ def _draw_longer(us: Spec) -> Spec:
         "type": "quantitative",
         "title": "I/Os that took longer (%)",
         "scale": {"type": "log", "domainMax": 100, "nice": True},
-        # Without the expression for labels, Vega would write small shares in another form than all other shares, such
-        # as 1e-7.
+        # Without the expression for labels, Vega would write small shares as 1e-7, which differs from the form of all
+        # other shares.
         "axis": {"labelExpr": PLAIN_LABEL, "tickCount": 6},
     }
     return {
