@@ -17,7 +17,8 @@ from tkperf.model.measurement import NO_IO, Sample
 from tkperf.model.phases import Phase, Purge, Round
 from tkperf.model.record import StepKind
 from tkperf.model.steady_state import judge
-from tkperf.model.workload import Step
+from tkperf.model.workload import Access, Step, Stream, Workload, combine
+from tkperf.procedures.building_blocks import after_lead_in
 from tkperf.runner.events import Event, Judged, PhaseStarted, SampleSeen, StepEnded, StepStarted
 
 
@@ -71,13 +72,14 @@ def test_seconds_are_told_only_to_who_asks_for_them() -> None:
     assert lines_of(*seconds, every_s=60.0) == ["iops: 7.00 IOPS, 0.0287 MB/s"] * 2
 
 
+def begins(phase: Phase, at_most: int | None = None) -> PhaseStarted:
+    return PhaseStarted(test="iops", phase=phase, at_s=0, shortest_s=60, longest_s=7200, at_most=at_most)
+
+
 def test_rounds_purges_and_fills_are_told_when_they_begin() -> None:
     """Rounds, purges and fills are reported when they begin, because each of them may take hours."""
     workload = a_step().workload
     steps = (Step(workload=workload, duration_s=60),) * 2
-
-    def begins(phase: Phase, at_most: int | None = None) -> PhaseStarted:
-        return PhaseStarted(test="iops", phase=phase, at_s=0, shortest_s=60, longest_s=7200, at_most=at_most)
 
     fill = StepStarted(
         test="iops",
@@ -95,6 +97,27 @@ def test_rounds_purges_and_fills_are_told_when_they_begin() -> None:
         "iops: IOPS, purging; remaining 1 min 00 s to 2 h 00 min",
         "iops: IOPS, preconditioning with 960.0 GB",
         "iops: IOPS, round 3 of at most 25; remaining 1 min 00 s to 2 h 00 min",
+    ]
+
+
+def test_a_cell_of_a_grid_is_named_with_its_rates() -> None:
+    """In a grid of offered rates, the lines count the cells, whose number is known, and name the rates of each cell. A
+    single measurement has no number of rounds.
+    """
+    reads = Workload(
+        access=Access.RANDOM, read_percent=100, block_size_bytes=4096, jobs=1, io_depth=1, offered_iops=2300
+    )
+    writes = replace(reads, read_percent=0, offered_iops=400)
+    both = combine((Stream(name="reader", workload=reads), Stream(name="writer", workload=writes)))
+    lead_in, cell = after_lead_in("Grid", 7, both, lead_in_s=5, duration_s=60, cells=120)
+    _, alone = after_lead_in("Grid", 8, writes, lead_in_s=5, duration_s=60, cells=120)
+    _, single = after_lead_in("Alone", 1, writes, lead_in_s=5, duration_s=60)
+    left = "remaining 1 min 00 s to 2 h 00 min"
+    assert lines_of(begins(lead_in, 120), begins(cell, 120), begins(alone, 120), begins(single, None)) == [
+        f"iops: Grid, lead-in of cell 7 of 120: reads at 2,300 IOPS, writes at 400 IOPS; {left}",
+        f"iops: Grid, cell 7 of 120: reads at 2,300 IOPS, writes at 400 IOPS; {left}",
+        f"iops: Grid, cell 8 of 120: writes at 400 IOPS; {left}",
+        f"iops: Alone, round 1; {left}",
     ]
 
 

@@ -92,6 +92,7 @@ def test_each_cell_is_measured_once_and_the_first_again_at_the_end() -> None:
     for lead_in, cell in zip(rounds[::2], rounds[1::2], strict=True):
         assert (lead_in.warm_up, cell.warm_up) == (True, False)
         assert lead_in.steps[0].workload == cell.steps[0].workload
+        assert lead_in.cells == cell.cells
         assert (lead_in.steps[0].duration_s, cell.steps[0].duration_s) == (5, 60)
 
 

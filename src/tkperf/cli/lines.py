@@ -11,7 +11,7 @@ import msgspec
 
 from tkperf.analysis.workload_axes import name_stream
 from tkperf.model.measurement import IoStats, Measurement, Sample
-from tkperf.model.phases import Purge, Round
+from tkperf.model.phases import Phase, Purge, Round
 from tkperf.model.record import StepKind, StepRecord
 from tkperf.model.units import (
     drop_controls,
@@ -83,7 +83,7 @@ class PlainLines:
             case PhaseStarted() if isinstance(event.phase, Round | Purge):
                 place = describe_phase(event.phase, event.at_most)
                 left = format_durations(event.shortest_s, event.longest_s)
-                return f"{event.test}: {place}; remaining {left}"
+                return f"{event.test}: {place}{_describe_cell(event.phase)}; remaining {left}"
             case StepStarted() if event.kind is StepKind.FILL:
                 amount = format_capacity(event.planned_bytes or 0)
                 return f"{event.test}: {event.section}, preconditioning with {amount}"
@@ -136,6 +136,21 @@ class PlainLines:
             total = [] if step.workload.is_combination else [_describe_figures(measurement)]
             text += "; ".join((*total, *map(_describe_stream, step.parts[1:])))
         return f"{text}\n{step.job_file}" if self._jobs else text
+
+
+def _describe_cell(phase: Phase) -> str:
+    """Return the offered rates of a cell of a grid, such as ``: reads at 2,300 IOPS, writes at 400 IOPS``; empty: the
+    phase is no cell.
+    """
+    if not isinstance(phase, Round) or phase.cells is None:
+        return ""
+    loads = [stream.workload for step in phase.steps for stream in step.workload.streams]
+    rates = [
+        f"{'reads' if load.reads else 'writes'} at {format_number(load.offered_iops)} IOPS"
+        for load in loads
+        if load.offered_iops is not None
+    ]
+    return f": {', '.join(rates)}" if rates else ""
 
 
 def _describe_stream(part: StepRecord) -> str:

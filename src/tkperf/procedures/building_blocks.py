@@ -358,15 +358,17 @@ def slices_of(
 
 
 def after_lead_in(
-    section: str, number: int, workload: Workload, *, lead_in_s: float, duration_s: float
+    section: str, number: int, workload: Workload, *, lead_in_s: float, duration_s: float, cells: int | None = None
 ) -> tuple[Round, Round]:
     """Return two rounds with the same workload. The first round is a lead-in, from which no result is computed. The
     second round is measured.
+
+    ``cells``: the number of cells, if the workload is one cell of a grid.
     """
     lead_in, measured = (Step(workload=workload, duration_s=length_s) for length_s in (lead_in_s, duration_s))
     return (
-        Round(section=section, number=number, steps=(lead_in,), warm_up=True),
-        Round(section=section, number=number, steps=(measured,)),
+        Round(section=section, number=number, steps=(lead_in,), cells=cells, warm_up=True),
+        Round(section=section, number=number, steps=(measured,), cells=cells),
     )
 
 

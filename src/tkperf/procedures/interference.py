@@ -193,7 +193,7 @@ def measure_grid(table: InterferenceTable, alone: Alone) -> Generator[Yielded, R
     phases = tuple(
         phase
         for number, cell in enumerate(cells, 1)
-        for phase in _lead_in_and_cell(GRID, number, load_of(cell, table, alone), table)
+        for phase in _lead_in_and_cell(GRID, number, load_of(cell, table, alone), table, cells=len(cells))
     )
     yield PhaseSequence(phases=phases)
     counted = format_count(len(cells), "cell")
@@ -207,8 +207,10 @@ def measure_first_again(table: InterferenceTable, alone: Alone) -> Generator[Yie
     return unjudged(FIRST_CELL_AGAIN, "measured the first cell of the grid once more", (1,))
 
 
-def _lead_in_and_cell(section: str, number: int, load: Workload, table: InterferenceTable) -> tuple[Round, Round]:
-    return after_lead_in(section, number, load, lead_in_s=table.lead_in_s, duration_s=table.cell_s)
+def _lead_in_and_cell(
+    section: str, number: int, load: Workload, table: InterferenceTable, *, cells: int | None = None
+) -> tuple[Round, Round]:
+    return after_lead_in(section, number, load, lead_in_s=table.lead_in_s, duration_s=table.cell_s, cells=cells)
 
 
 def load_of(cell: GridCell, table: InterferenceTable, alone: Alone) -> Workload:

@@ -151,7 +151,8 @@ class Ahead:
             self._greatest = greatest_numbers(self.procedure(), so_far, active_range_bytes=self.active_range_bytes)
         if not isinstance(phase, Round | Continuous):
             return None
-        return max(phase.number, self._greatest.get(series_of(phase), 0))
+        greatest = max(phase.number, self._greatest.get(series_of(phase), 0))
+        return greatest if greatest > 1 else None
 
     def _forecast_s(self, test: Test, answers: Sequence[Answer], case: Case) -> float:
         procedure = self._procedure_of(test)

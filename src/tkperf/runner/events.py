@@ -260,6 +260,9 @@ def describe_phase(phase: Phase | None, at_most: int | None = None, steps_done: 
             what = "warm-up slice" if phase.warm_up else "slice"
             return f"{section}, {what} {number}{of}"
         case Round(section=section, number=number, steps=steps):
+            if phase.cells is not None:
+                lead_in = "lead-in of " if phase.warm_up else ""
+                return f"{section}, {lead_in}cell {number} of {phase.cells:,}"
             what = "warm-up" if phase.warm_up else "area" if phase.areas else "round"
             of = f" of {phase.areas}" if phase.areas else of
             step = ""

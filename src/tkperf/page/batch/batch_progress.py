@@ -183,8 +183,9 @@ def describe_round(run: RunState) -> str:
             return "idle"
         case Fill():
             return "fill" if run.step_done is None else f"fill {run.step_done:.0%}"
-        case Round(number=number, areas=areas):
-            return f"{number:,} of {areas:,}" if areas else f"{number:,}{of}"
+        case Round(number=number, areas=areas, cells=cells):
+            whole = areas or cells
+            return f"{number:,} of {whole:,}" if whole else f"{number:,}{of}"
         case Continuous(number=number):
             return f"{number:,}{of}"
     return NOT_MEASURED
