@@ -1,6 +1,6 @@
-"""Marks that show whether the content of a device or file has changed.
+"""Marks of the content of a device or file. They show whether the content has changed.
 
-The marks differ after the content has changed, even if libblkid does not recognise the data.
+Two readings of the marks differ if the content has changed between them, even if libblkid does not recognise the data.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from tkperf.model.errors import DeviceError, EngineError
 from tkperf.model.units import MIB, format_capacity, on_one_line
 from tkperf.system.process import Completed, find_program, run_command
 
-# At most this amount of a file is read. Reading this amount takes at most a minute on a hard disk.
+# The greatest number of bytes that are read from a file. A hard disk needs up to a minute to read them.
 READ_LIMIT_BYTES = 4 << 30
 READ_BYTES = 4 * MIB
-# File systems whose map (SEEK_DATA and SEEK_HOLE, see lseek(2)) lists all data that this machine
-# wrote. Other file systems have no map, return the map of another machine or program, or had
-# faults in the map. On these file systems, tkperf reads the whole file.
+# File systems whose map (SEEK_DATA and SEEK_HOLE, see lseek(2)) lists all data that this machine wrote. Other file
+# systems have no map, return the map of another machine or program, or have returned incomplete maps in the past. On
+# these file systems, tkperf reads the whole file.
 MAPPING_FILE_SYSTEMS = frozenset({"ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "tmpfs"})
 _ZEROS = bytes(READ_BYTES)
 
@@ -49,16 +49,16 @@ class PartContent(StrEnum):
 
 
 def look_for_written_data(descriptor: int, *, start_bytes: int, end_bytes: int, file_system: str | None) -> PartContent:
-    """Read all written data in a part of a file, up to the first byte that is not zero.
+    """Return whether a part of a file contains written data. The part is read up to the first byte that is not zero.
 
     The function does not rely on samples. It skips a part of the file only if the file system reports that this part
     was never written. Reading ends after ``READ_LIMIT_BYTES``.
 
     Args:
-        file_system: the type of the file system; None: not known.
+        file_system: the type of the file system. None means that the type is not known.
     """
-    # If another program has written data and the file system has not allocated a place for the data
-    # yet, the map lists the data only after this call.
+    # If another program has written data for which the file system has not yet allocated blocks, the map lists the data
+    # only after this call.
     sync(descriptor)
     # Reading puts bytes into the page cache, and some file systems list cached bytes as data.
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -84,8 +84,8 @@ def look_for_written_data(descriptor: int, *, start_bytes: int, end_bytes: int, 
 
 
 def sync(descriptor: int) -> None:
-    """Make the kernel write out the data that other programs wrote to a file or device. Afterwards, the
-    kernel cannot change the file or device with such data any more.
+    """Make the kernel write out the data that other programs wrote to a file or device. Afterwards, such data can no
+    longer change the content of the file or device.
 
     Raises:
         OSError: the data cannot be written out.
@@ -98,7 +98,7 @@ def sync(descriptor: int) -> None:
 
 
 def _extents(descriptor: int, start_bytes: int, end_bytes: int, file_system: str | None) -> Iterator[tuple[int, int]]:
-    """Yield the start and the end of the parts that may contain data."""
+    """Yield the start and the end of each section that may contain data."""
     if file_system not in MAPPING_FILE_SYSTEMS:
         yield start_bytes, end_bytes
         return
@@ -107,7 +107,7 @@ def _extents(descriptor: int, start_bytes: int, end_bytes: int, file_system: str
         try:
             data = os.lseek(descriptor, place, os.SEEK_DATA)
         except OSError as error:
-            # The error means that the file contains no data between this place and its end.
+            # This error means that the file contains no data after this place.
             if error.errno == errno.ENXIO:
                 return
             raise
@@ -125,8 +125,8 @@ SAMPLES, SAMPLES_OF_HARD_DISK = 1024, 256
 MOST_BAD_SAMPLES = 3
 # Numbers of two fields of /sys/block/DEVICE/stat (Documentation/block/stat.rst of Linux 6.1), counted from 0.
 _WRITTEN_SECTORS, _DISCARDED_SECTORS = 6, 13
-# The greatest number of attempts to read counters while no program writes to another partition. They take at most 0.1
-# s.
+# The counters are read again if another program writes to another partition during the reading. This is the greatest
+# number of such attempts. Together, they take up to 0.1 s.
 _MOST_READINGS = 1000
 
 
@@ -152,12 +152,12 @@ class WriteMarks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """The content of a device or file, as samples and marks showed it.
+    """The content of a device or file, represented by samples and marks.
 
     Attributes:
         digest: a digest of the beginning, of samples from the whole device, and of the end.
-        is_zero: whether the beginning and all samples read as zeros. If a place cannot be read, the
-            value is False, because this place may contain data.
+        is_zero: whether the beginning and all samples read as zeros. If a place cannot be read, the value is False,
+            because this place may contain data.
         marks: the write marks. They are read before the samples, so that a change during the sampling is detected.
     """
 
@@ -170,7 +170,7 @@ def read_content(descriptor: int, identity: DeviceIdentity, *, sys_root: Path = 
     """Return samples and marks of a held device or file.
 
     Raises:
-        OSError: more places are unreadable than ``MOST_BAD_SAMPLES`` allows.
+        OSError: more than ``MOST_BAD_SAMPLES`` places cannot be read.
     """
     marks = read_write_marks(descriptor, identity, sys_root=sys_root)
     # The page cache may be outdated, because a program that accesses the drive in another way (SCSI
@@ -236,11 +236,11 @@ def read_write_marks(descriptor: int, identity: DeviceIdentity, *, sys_root: Pat
 
 
 def _sync_other_nodes(target: TargetNodes, held: os.stat_result) -> None:
-    """Make the kernel write out data that was written through other nodes of the drive: its
-    partitions, or the whole disk.
+    """Make the kernel write out data that was written through other nodes of the drive: its partitions, or the whole
+    disk.
 
-    Each node has a page cache of its own. Data in the cache of one node is not on the drive yet, so
-    a reading through another node does not show the data.
+    Each node has its own page cache. Data in the cache of one node is not on the drive yet, so a read through another
+    node does not return this data.
     """
     for device in target.nodes.keys() - {held.st_rdev}:
         descriptor = open_device(DEV_ROOT / target.nodes[device].name, device)
@@ -252,7 +252,7 @@ def _sync_other_nodes(target: TargetNodes, held: os.stat_result) -> None:
 
 
 def describe_write(before: WriteMarks, now: WriteMarks) -> str | None:
-    """Return a text about how another program has written to a device between two readings; None: no
+    """Return a text that describes how another program has written to a device between two readings. None means that no
     program has written to the device.
     """
     if before.written_bytes is not None:
@@ -269,7 +269,7 @@ def describe_write(before: WriteMarks, now: WriteMarks) -> str | None:
 
 
 def describe_change(before: Content, now: Content) -> str | None:
-    """Return a text about the change between two readings; None: nothing shows a change."""
+    """Return a text that describes the change between two readings. None means that no change was found."""
     if before.digest != now.digest:
         return "the content of some samples has changed"
     written = describe_write(before.marks, now.marks)
@@ -289,15 +289,16 @@ def _marks_of_file(status: os.stat_result | None, *, written_bytes: int | None) 
 
 
 def _written_bytes(node: Path, sys_root: Path) -> int | None:
-    """Return the bytes that may have been written to or discarded on a device or partition, through
-    any node of the drive; None: the kernel does not count them.
+    """Return the number of bytes that may have been written to or discarded from a device or partition, through any
+    node of the drive. None means that the kernel does not count these bytes.
 
-    If a program writes through the node of the whole disk, the kernel counts the write only for the
-    disk, although the write may reach a partition. All writes therefore count, except writes that the
-    kernel counted for a partition elsewhere on the disk.
+    If a program writes through the node of the whole disk, the kernel counts the write only for the disk, although the
+    write may reach a partition. All writes therefore count, except writes that the kernel counted for a partition
+    elsewhere on the disk.
     """
     disk = find_disk(node)
-    # A disk without a node in /dev is a path of a multipath drive. No program can write to such a node.
+    # A disk without a node in /dev is a path of a multipath drive. Without a node, no program can write through this
+    # path.
     paths = [path for path in find_other_paths(disk, sys_root) if device_number(path) is not None]
     sectors = 0
     for path in (disk, *paths):
@@ -309,9 +310,11 @@ def _written_bytes(node: Path, sys_root: Path) -> int | None:
 
 
 def _count_sectors(disk: Path, without: tuple[Path, ...]) -> int | None:
-    """Return the sectors written to or discarded on a disk, except those of the partitions in ``without``.
+    """Return the number of sectors written to or discarded from a disk, without those of the partitions in
+    ``without``.
 
-    Programs may use these partitions. If their counters change during a reading, the function reads again.
+    Other programs may use these partitions. If the counters of the partitions change during a reading, the function
+    reads all counters again.
     """
     if number(disk / "queue/iostats") == 0:
         return None
@@ -326,7 +329,7 @@ def _count_sectors(disk: Path, without: tuple[Path, ...]) -> int | None:
 
 
 def _read_sectors(folder: Path) -> int | None:
-    """Return the number of sectors written to or discarded on a disk or partition, according to the kernel."""
+    """Return the number of sectors written to or discarded from a disk or partition, according to the kernel."""
     fields = (text(folder / "stat") or "").split()
     if len(fields) <= _WRITTEN_SECTORS:
         return None
@@ -335,7 +338,7 @@ def _read_sectors(folder: Path) -> int | None:
 
 
 CONTENT_LIMIT_S = 60.0
-# The number of characters of a text from a device or file that are shown in a question.
+# A question shows up to this number of characters of a text from a device or file.
 _MOST_CHARACTERS = 200
 # libblkid's names for members of sets. If one member is erased, the data of the whole set may be lost.
 MEMBER_TYPES = {
@@ -356,7 +359,7 @@ BTRFS_DEVICES_OFFSET = 0x10000 + 0x88
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """Data found on a device. If the data is part of a set (RAID, volume group, pool), ``member`` names the set."""
+    """Data found on a device. ``member`` names the set (RAID, volume group, pool) if the data is part of a set."""
 
     device: str
     kind: str
@@ -372,7 +375,7 @@ def find_signatures(places: Mapping[str, str]) -> tuple[Signature, ...]:
     """Return all signatures that libblkid finds on a disk and its partitions, or in a file.
 
     Args:
-        places: the path to read for each place, by the name of the place in messages.
+        places: the paths to read. The keys are the names that messages use for these paths.
     """
     signatures: list[Signature] = []
     for name, path in places.items():
@@ -426,8 +429,8 @@ def describe_unknown_data(name: str, path: str) -> tuple[Signature, ...]:
 def _quote(text: str) -> str:
     """Return a text from a device or file as one short line that can be printed.
 
-    Other people may have written the labels and titles, and the user of ``on-host`` may have no right
-    to read the file.
+    Other people may have written the labels and titles. The user of ``on-host`` may also have no permission to read the
+    file.
     """
     return on_one_line(text)[:_MOST_CHARACTERS]
 

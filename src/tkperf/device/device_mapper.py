@@ -1,9 +1,10 @@
-"""Mappings through the kernel's device-mapper interface (``linux/dm-ioctl.h``). tkperf leaves no mapping behind.
+"""Mappings through the kernel's device-mapper interface (``linux/dm-ioctl.h``). No mapping remains after tkperf has
+ended.
 
 As soon as a mapping is open, tkperf marks the mapping for removal. The kernel then removes the mapping when its last
 descriptor is closed. If tkperf is killed, its mapping therefore ends together with tkperf and with the fio process that
 writes through the mapping. tkperf also prevents udev from reading the mapping. Otherwise udev would read the mapping
-each time that a program closes it after writing. ``dmsetup`` has no option for this purpose.
+each time that a program closes it after writing. ``dmsetup`` cannot do this, because it has no option for it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ _NOTHING = "error"
 
 
 class Target(NamedTuple):
-    """A part of a mapping: ``length`` sectors from sector ``start`` on, with the parameters of the target's kind."""
+    """A part of a mapping: ``length`` sectors that begin at sector ``start``. ``kind`` is the target type, and its
+    parameters follow.
+    """
 
     start: int
     length: int
@@ -67,7 +70,7 @@ class Mapping:
 
 
 class _Answer(NamedTuple):
-    """The fields of struct dm_ioctl that the kernel returns. ``device`` has the kernel's encoding of device numbers."""
+    """The fields of struct dm_ioctl that the kernel returns. ``device`` is a device number in the kernel's encoding."""
 
     target_count: int
     flags: int
@@ -79,7 +82,8 @@ def require_device_mapper() -> None:
     """Check that this user can use the device-mapper.
 
     Raises:
-        DeviceError: the device-mapper is missing, or this user may not use it. The message contains only the reason.
+        DeviceError: the device-mapper is missing, or this user has no permission to use it. The message contains only
+            the reason.
     """
     _call(_GET_VERSION)
 
@@ -87,8 +91,7 @@ def require_device_mapper() -> None:
 def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
     """Create a mapping, which then claims every device that it uses. Nothing is written.
 
-    The mapping uses no device until it is marked for removal, so a killed tkperf never leaves a claim on a
-    device.
+    The mapping is marked for removal before it uses any device, so a killed tkperf never leaves a claim on a device.
     """
     _remove_leftover(name)
     _call(_DEV_CREATE, name, uuid=f"{UUID_PREFIX}{name}")
@@ -113,8 +116,8 @@ def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
 
 
 def _remove_leftover(name: str) -> None:
-    """Remove the mapping of a tkperf that was killed before it marked the mapping. Such a mapping uses no device.
-    Raise DeviceError if the kernel refuses.
+    """Remove the mapping of an earlier tkperf process that was killed before it marked the mapping. Such a mapping uses
+    no device. Raise DeviceError if the kernel refuses.
     """
     try:
         answer, _ = _call(_DEV_STATUS, name)
@@ -127,7 +130,7 @@ def _remove_leftover(name: str) -> None:
 
 
 def read_table(name: str) -> Iterator[Target]:
-    """Yield the targets in the kernel's table of a mapping."""
+    """Yield the targets that the kernel's table of a mapping contains."""
     room = 1 << 16
     while True:
         answer, data = _call(_TABLE_STATUS, name, flags=_STATUS_TABLE, room=room)
@@ -180,7 +183,9 @@ def _call(
     data: bytes = b"",
     room: int = 0,
 ) -> tuple[_Answer, bytes]:
-    """Call the interface once. Return the header and the data of the answer. Raise DeviceError if the call fails."""
+    """Call the device-mapper interface once. Return the header and the data of the kernel's answer. Raise DeviceError
+    if the call fails.
+    """
     size = _HEADER.size + max(len(data), room)
     header = _HEADER.pack(*_VERSION, size, _HEADER.size, count, 0, flags, event, 0, 0, name.encode(), uuid.encode())
     buffer = bytearray(header + data.ljust(max(len(data), room), b"\0"))

@@ -1,5 +1,5 @@
-"""The log of a drive, which is read with the tool for its bus (nvme-cli, smartctl), and its thermometer. No other drive
-is read.
+"""The log and the thermometer of a drive. The log is read with the tool for the drive's bus (nvme-cli, smartctl). No
+other drive is read.
 
 The tool receives the kernel's node of the disk. tkperf checks the node and the drive before and after the call. tkperf
 also compares the serial number in the log with the serial number from the kernel.
@@ -20,7 +20,7 @@ from tkperf.model.telemetry import drive_reading, smartctl
 from tkperf.model.telemetry.drive_reading import DriveFacts, LogDocument, Reading, read_temperature
 from tkperf.system.process import PACKAGES, Completed, RunTool, find_program, run_command
 
-# A healthy drive answers within milliseconds, and a busy disk within a second or two.
+# A healthy drive answers within milliseconds, and a busy drive within one or two seconds.
 DRIVE_LOG_LIMIT_S = 10.0
 Clock = Callable[[], float]
 
@@ -44,7 +44,7 @@ def _find_sensors(disk: Path) -> Iterator[Path]:
 class UnreadError(Exception):
     """The log of a drive cannot be read at the moment. The message contains the reason.
 
-    ``for_good``: later attempts will fail as well. ``usual``: drives of this kind have no log.
+    ``for_good`` means that later attempts will fail as well. ``usual`` means that drives of this kind have no log.
     """
 
     def __init__(self, text: str, *, for_good: bool = False, usual: bool = False) -> None:
@@ -80,11 +80,11 @@ class DriveLog:
 
     @property
     def is_silent(self) -> bool:
-        """Return whether the drive can be read neither with a tool nor with a thermometer."""
+        """Return whether neither a tool nor a thermometer can be used to read the drive."""
         return self._tool is None and self._sensor_name is None
 
     def look_first(self, now_s: Clock) -> Reading | None:
-        """Read the drive's facts, and return the first reading before the run; None: there is no tool.
+        """Read the drive's facts, and return the first reading before the run. None means that there is no tool.
 
         After an error, the tool is not used again, and ``facts`` contains the reason.
 
@@ -106,8 +106,8 @@ class DriveLog:
         return reading
 
     def _with_thermometer(self, facts: DriveFacts) -> DriveFacts:
-        """Return the facts with the thermometer as a source. The thermometer provides limits that the log does not
-        contain.
+        """Return the facts with the thermometer as an additional source. The thermometer provides temperature limits
+        that the log does not contain.
         """
         source = (f"hwmon ({self._sensor_name})",) if self._sensor_name else ()
         warning_c, critical_c = facts.warning_c, facts.critical_c
@@ -136,7 +136,7 @@ class DriveLog:
         return reading
 
     def read_temperature(self, now_s: Clock) -> Reading | None:
-        """Read the kernel's thermometer; None: no thermometer answers."""
+        """Return a reading of the kernel's thermometer. None means that no thermometer answers."""
         at_s, celsius = now_s(), self._read_celsius("temp1_input")
         if celsius is None:
             return None
@@ -147,7 +147,7 @@ class DriveLog:
         self._tool = None
 
     def _checked_node(self) -> str:
-        """Return the kernel's node of the disk. First check that the node belongs to the disk."""
+        """Return the kernel's node of the disk, after a check that the node belongs to the disk."""
         try:
             status = Path(self.name).lstat()
         except OSError as error:
@@ -174,7 +174,7 @@ class DriveLog:
             )
 
     def _read_marks(self) -> tuple[object, ...]:
-        """Return values that would differ if another drive had the same name."""
+        """Return values that would differ if the name led to another drive."""
         device = self._disk / "device"
         return (
             device_number(self._disk),
@@ -185,8 +185,8 @@ class DriveLog:
 
 
 class NvmeTool:
-    """nvme-cli. It sends three short commands to the admin queue, which do not stop I/O. All reads raise
-    UnreadError.
+    """The reader of an NVMe drive's log with nvme-cli. nvme-cli sends three short commands to the admin queue, which do
+    not interrupt I/O. All methods that read can raise UnreadError.
     """
 
     def __init__(self, drive: str, run: RunTool) -> None:
@@ -219,7 +219,9 @@ class NvmeTool:
         return replace(reading, power_state=drive_reading.parse_power_state(power.stdout))
 
     def _ask_ocp(self, node: str) -> LogDocument:
-        """Return the OCP log; empty: the drive or this version of nvme-cli does not support this log."""
+        """Return the OCP log. An empty result means that the drive or this version of nvme-cli does not support this
+        log.
+        """
         try:
             return _read_json(self._run, ["nvme", "ocp", "smart-add-log", "-o", "json", node])
         except UnreadError as error:
@@ -233,7 +235,9 @@ class NvmeTool:
 
 
 class SmartctlTool:
-    """smartctl. On an ATA drive, each of its commands waits until no other command is running."""
+    """The reader of a drive's log with smartctl. On an ATA drive, each command of smartctl waits until no other command
+    is running.
+    """
 
     def __init__(self, drive: str, run: RunTool) -> None:
         self._drive, self._run = drive, run
@@ -243,8 +247,8 @@ class SmartctlTool:
         """Return the drive's facts, and choose the logs to read during the run.
 
         For an ATA drive, the statistics log is read only if no attribute counts the writes of the host, or if the
-        statistics contradict the attribute. A SCSI drive reports the used share of its life in the log for solid state
-        drives.
+        statistics contradict the attribute. A SCSI drive reports how much of its life is used in the log for solid
+        state drives.
         """
         document = self._ask(node)
         facts = smartctl.parse_drive_facts(document, drive=self._drive)
@@ -276,7 +280,9 @@ class SmartctlTool:
 
 
 def _choose_tool(disk: Path, name: str, run: RunTool) -> tuple[NvmeTool | SmartctlTool | None, str | None]:
-    """Return the tool for the bus of the drive. If no tool is installed, return how the user can install one."""
+    """Return the tool for the bus of the drive. If this tool is not installed, return a text that explains how to
+    install it.
+    """
     is_nvme = find_nvme_controller(disk) is not None
     if is_nvme and find_program("nvme") is not None:
         return NvmeTool(name, run), None
@@ -293,7 +299,8 @@ def _call(run: RunTool, argv: list[str]) -> Completed:
         return run(argv, timeout_s=DRIVE_LOG_LIMIT_S)
     except EngineError as error:
         raise UnreadError(str(error), for_good=True) from error
-    except RuntimeError as error:  # no more threads: this is a limit of the machine, not a fault of the tool
+    # no new thread can be started: this is a limit of the machine, not a fault of the tool
+    except RuntimeError as error:
         raise UnreadError(f"'{argv[0]}' cannot be read: {error}") from error
 
 

@@ -1,4 +1,5 @@
-"""The hold on a device or file, from the user's consent to the last write. During the hold, names no longer matter.
+"""The hold on a device or file, from the user's consent to the last write. During the hold, tkperf does not use the
+name.
 
 tkperf opens the device once by its name, without following a link. It then checks that this device is the device that
 was shown to the user. All later actions (the search for data, fio, purge tools, each recheck) use the held descriptor,
@@ -35,16 +36,16 @@ from tkperf.device.usage.target_nodes import find_file_ranges
 from tkperf.model.errors import DeviceError, RefusedError, reason_of
 from tkperf.model.units import format_capacity
 
-# The longest wait for the lock. udev locks a device while udev reads the device.
+# The longest wait for the lock. udev locks a device while it reads the device.
 LOCK_LIMIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handle:
-    """A device in the form in which a hold passes it to a program that changes the device.
+    """A reference to a held device, for a program that changes the device.
 
-    ``name`` is the name of the device in messages. ``path`` leads to the held device. The program
-    inherits ``descriptors``, so that the lock lasts as long as the program writes.
+    ``name`` is the name of the device in messages. ``path`` leads to the held device. The program inherits
+    ``descriptors``, so that the lock lasts as long as the program writes.
     """
 
     name: str
@@ -55,12 +56,11 @@ class Handle:
 class Hold:
     """A device or file that is open exclusively and locked.
 
-    The lock belongs to a separate descriptor, the anchor. If another program needs the device for
-    itself, the exclusive descriptor is closed, but the anchor stays open. ``exclusive`` is negative
-    during this time. Programs that write inherit the anchor, so the lock lasts as long as they run,
-    even if tkperf is killed. ``data`` contains the signatures that were found on the device before the
-    first write. ``content`` is the first reading of the content, with which later readings are
-    compared; None: the content has not been read yet.
+    The lock belongs to a separate descriptor, the anchor. If another program needs the device for itself, the exclusive
+    descriptor is closed, but the anchor stays open. ``exclusive`` is negative during this time. Programs that write
+    inherit the anchor, so the lock lasts as long as they run, even if tkperf is killed. ``data`` contains the
+    signatures that were found on the device before the first write. ``content`` is the first reading of the content.
+    Later readings are compared with it. None means that the content has not been read yet.
     """
 
     def __init__(self, identity: DeviceIdentity) -> None:
@@ -103,8 +103,8 @@ class Hold:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """The descriptors that a writing program inherits: the lock and, unless the device was lent, the exclusive
-        claim.
+        """The descriptors that a writing program inherits: the lock and, unless another program currently uses the
+        device exclusively, the exclusive claim.
         """
         return tuple(descriptor for descriptor in (self.anchor, self.exclusive) if descriptor >= 0)
 
@@ -147,8 +147,8 @@ class Hold:
             raise self._unreadable(error) from error
 
     def describe_write(self) -> str | None:
-        """Return a text about how another program has written to the device since the first reading; None: no
-        program has written to the device.
+        """Return a text that describes how another program has written to the device since the first reading. None
+        means that no program has written to the device.
 
         This method uses only the kernel's counters. Call the method before tkperf's own first write.
 
@@ -189,8 +189,8 @@ class Hold:
         return signatures or self._find_unknown_data()
 
     def _find_unknown_data(self) -> tuple[Signature, ...]:
-        """Return data of an unknown kind, found in samples of a block device, or in the files behind loop
-        devices.
+        """Return data of an unknown kind that samples of a block device contain. For a loop device, the file behind it
+        is also searched.
         """
         identity = self.identity
         if self.content is not None and not self.content.is_zero:
@@ -212,7 +212,7 @@ class Hold:
         return ()
 
     def _find_written(self, descriptor: int, start_bytes: int, end_bytes: int, name: str) -> tuple[Signature, ...]:
-        """Return written data of any kind, found in a part of a file."""
+        """Return the written data that a part of a file contains. The data can be of any kind."""
         try:
             written = look_for_written_data(
                 descriptor,
@@ -233,7 +233,7 @@ class Hold:
         return DeviceError(f"tkperf cannot check whether {self.identity.path} contains data: {reason_of(error)}")
 
     def lend(self) -> None:
-        """Give up the exclusive claim on the device, but keep the lock."""
+        """Release the exclusive claim on the device, but keep the lock."""
         os.close(self.exclusive)
         self.exclusive = -1
 
@@ -291,8 +291,8 @@ def _who(identity: DeviceIdentity) -> str:
 
 
 def _open_exclusively(path: Path, identity: DeviceIdentity) -> int:
-    """Open a device for writing. A block device is opened with O_EXCL, so that nobody can mount it in the meantime.
-    Raise RefusedError if this fails.
+    """Open a device for writing. A block device is opened with O_EXCL, so that no program can mount it in the meantime.
+    Raise RefusedError if the device cannot be opened.
     """
     block = identity.kind is TargetKind.BLOCK
     flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if block else os.O_NONBLOCK)

@@ -41,8 +41,8 @@ from tkperf.model.same_device import When, find_differences, is_unique_name
 
 
 def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
-    """Return the serial number of a disk. The sources are NVMe, virtio, the SCSI page with the unit serial number,
-    udev, and the UUID of an MD set, in this order.
+    """Return the serial number of a disk. The function asks these sources in this order: NVMe, virtio, the SCSI page
+    with the unit serial number, udev, and the UUID of an MD set.
     """
     page = binary(disk / "device/vpd_pg80")[4:]
     return (
@@ -56,7 +56,7 @@ def read_serial(disk: Path, properties: dict[str, str]) -> str | None:
 
 
 def read_wwn(disk: Path, properties: dict[str, str]) -> str | None:
-    """Return the world-wide name of a disk from NVMe, SCSI or udev, in this order."""
+    """Return the world-wide name of a disk. The sources are NVMe, SCSI and udev, in this order."""
     return text(disk / "wwid") or text(disk / "device/wwid") or properties.get("ID_WWN")
 
 
@@ -78,13 +78,13 @@ def read_unit(disk: Path) -> str | None:
 
 
 def find_distinction(disk: Path, *, sys_root: Path = SYS_ROOT) -> str | None:
-    """Return what an answer must contain in addition to the serial number of a disk, so that the answer fits no other
-    disk of this host.
+    """Return the text that the user's confirmation must contain in addition to the serial number of a disk. With this
+    text, the confirmation matches no other disk of this host.
 
-    If no other disk with this serial number has the same unit, the result is the unit. Otherwise it is the
-    world-wide name, or, if this is not unique, the kernel's name of the disk. The result is None if the
-    serial number is sufficient: no other disk reports it, or the other disks are units of this drive and each
-    of them has a distinction of its own.
+    If no other disk with this serial number has the same unit, the result is the unit. Otherwise it is the world-wide
+    name, or, if this is not unique, the kernel's name of the disk. None means that the serial number is sufficient: no
+    other disk reports it, or all other disks with this number are units of the same drive, and each of them has its own
+    distinction.
     """
     own = udev_properties(text(disk / "dev") or "")
     serial, unit, wwn = read_serial(disk, own), read_unit(disk), read_wwn(disk, own)
@@ -122,11 +122,11 @@ _NS_A_SECOND = 1_000_000_000
 
 
 def read_birth_time_ns(descriptor: int) -> int | None:
-    """Return when an open file was created, in ns since 1970; None: the file system or this C library
-    does not report the time.
+    """Return when an open file was created, in ns since 1970. None means that the file system or this C library does
+    not report the time.
 
-    File systems with 32-bit inodes reuse a number as soon as the number is free. The inode alone does therefore not
-    identify a file.
+    File systems with 32-bit inodes reuse an inode number as soon as it is free. The inode number alone therefore does
+    not identify a file.
     """
     statx = getattr(_LIBC, "statx", None)  # glibc 2.28 or newer
     if statx is None:
@@ -159,15 +159,14 @@ def find_birth_time_ns(path: Path, file: tuple[int, int]) -> int | None:
         os.close(descriptor)
 
 
-# The greatest number of devices in layers, such as a mapping on a mapping on a set. No host has this
-# many layers.
+# The greatest number of layered devices, such as a mapping on a mapping on a set. No host has this many layers.
 _MOST_LAYERS = 16
 
 
 def describe_underlying(
     disk: Path, backing: LoopBacking | None = None, *, sys_root: Path = SYS_ROOT
 ) -> tuple[str, ...]:
-    """Return a text for each drive or file that a whole device uses, in alphabetical order.
+    """Return one text for each drive or file that a device uses, in alphabetical order.
 
     The texts contain no device numbers. They contain names that the kernel assigns in the order of discovery only if a
     device reports no other property.
@@ -204,8 +203,8 @@ def _describe_backing(disk: Path, backing: LoopBacking, sys_root: Path, layers_l
 
 
 def _describe_node(node: Path, sys_root: Path, layers_left: int) -> Iterator[str]:
-    """Yield a text about a drive or partition with its numbers. For a RAID set, mapping or loop device,
-    yield the texts about the devices that it uses.
+    """Yield a text that identifies a drive or partition by its numbers. For a RAID set, mapping or loop device, yield
+    such texts for the devices that it uses.
     """
     disk = find_disk(node)
     part = ""
@@ -234,7 +233,7 @@ FILE_BLOCK_BYTES = 512
 
 
 class TargetKind(StrEnum):
-    """Kind of a target. If the target is a file, every result states this."""
+    """The kind of a target. If the target is a file, every result states this."""
 
     BLOCK = "block device"
     FILE = "file"
@@ -301,8 +300,8 @@ class DeviceIdentity:
 
 
 def is_same_device(a: DeviceIdentity, b: DeviceIdentity) -> bool:
-    """Return whether two readings during a run are of the same device. The kernel's numbers must also be
-    the same.
+    """Return whether two readings during a run belong to the same device. The device numbers of the kernel must also be
+    equal.
     """
     return not any(find_differences(a.facts(), b.facts(), When.WITHIN_RUN))
 
@@ -311,8 +310,8 @@ def read_identity(path: str | Path) -> DeviceIdentity:
     """Return the identity of a block device or a regular file. Links are followed.
 
     Raises:
-        DeviceError: the path does not exist, is neither a block device nor a regular file, is
-            empty, or cannot be opened. The error is also raised if the resolved path leads elsewhere.
+        DeviceError: the path does not exist, is neither a block device nor a regular file, is empty, or cannot be
+            opened. The error is also raised if the resolved path leads to another device or file.
     """
     try:
         real = Path(os.path.realpath(path))
@@ -335,12 +334,11 @@ def read_identity(path: str | Path) -> DeviceIdentity:
 def require_named(path: str | Path, real: Path, status: os.stat_result) -> None:
     """Check that the resolved path leads to the device, file or folder that ``status`` describes.
 
-    The links in /proc/PID (root, cwd, fd) may lead to files of other mount namespaces and to files
-    without a name. The text of such a link is a path that may belong to another file in tkperf's
-    own mount namespace.
+    The links in /proc/PID (root, cwd, fd) may lead to files of other mount namespaces and to files without a name. The
+    text of such a link is a path that may belong to another file in tkperf's own mount namespace.
 
     Raises:
-        DeviceError: the resolved path leads to something else, or to nothing.
+        DeviceError: the resolved path does not exist, or leads to another device, file or folder.
     """
     try:
         named = real.stat()
@@ -370,11 +368,12 @@ def open_target(real: Path, flags: int) -> int:
 
 
 def identify(descriptor: int, path: Path, *, again: bool = False) -> DeviceIdentity:
-    """Return the identity of an open device or file, even if its path now leads elsewhere.
+    """Return the identity of an open device or file, even if its path now leads to another device or file.
 
     Args:
         path: the name of the device or file, with all links resolved.
-        again: whether this descriptor was identified before. The device then had a capacity at that time.
+        again: whether this descriptor was identified before. In this case, a capacity of 0 means that the device was
+            removed.
 
     Raises:
         DeviceError: the target is neither a block device nor a regular file, is empty, or was removed.
@@ -455,7 +454,7 @@ def _identify_block_device(descriptor: int, real: Path, status: os.stat_result, 
         partition=partition,
         partition_start_bytes=None if start is None else start * SECTOR_BYTES,
         unit=read_unit(disk),
-        # The user's answer was compared with the first reading, so later readings need no distinction.
+        # The user's answer was compared with the first reading, so later readings do not need a distinction.
         distinction=None if again or partition else find_distinction(disk),
         mapping_uuid=text(disk / "dm/uuid"),
         mapping_name=text(disk / "dm/name"),

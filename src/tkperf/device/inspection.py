@@ -1,4 +1,4 @@
-"""All facts about a device and about its ATA security, each with its source.
+"""All facts about a device and its ATA security, each with its source.
 
 The kernel (sysfs, udev) is asked first, and then the tool for the bus (nvme-cli, hdparm, smartctl). The first source
 that contains a fact is used. If a tool is missing, does not end or prints unexpected text, the facts that only this
@@ -23,8 +23,8 @@ TOOL_LIMIT_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtaSecurity:
-    """State of the ATA security feature set, and the erase commands that the drive supports according to its identify
-    data.
+    """The state of the ATA security feature set, and the erase commands that the drive supports according to its
+    identify data.
 
     ``enabled`` means that a password is set. The minutes are the drive's estimates for an erase.
     """
@@ -86,7 +86,9 @@ def parse_identify(printed: str, *, path: str) -> AtaSecurity:
 
 @dataclass(slots=True)
 class DeviceFacts:
-    """Facts about a device: values and sources by the name of the fact. ``gaps`` contains reasons for missing facts."""
+    """Facts about a device. ``values`` and ``sources`` have the name of the fact as key. ``gaps`` contains the reasons
+    for missing facts.
+    """
 
     values: dict[str, object] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
@@ -105,7 +107,7 @@ class DeviceFacts:
 
 
 def inspect_device(identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: RunTool = run_command) -> DeviceFacts:
-    """Return all facts about a device. The function never raises an error. If a fact cannot be read, it stays not
+    """Return all facts about a device. The function never raises an error. A fact that cannot be read remains not
     known.
     """
     facts = DeviceFacts()
@@ -153,7 +155,7 @@ def _ask_sysfs(facts: DeviceFacts, disk: Path) -> None:
     function = find_pci_function(disk)
     if function is not None:
         node = number(function / "numa_node")
-        # The value -1 means that the machine has a single node, or that the firmware does not report the node.
+        # The value -1 means that the machine has a single NUMA node, or that the firmware does not report the node.
         facts.add(f"sysfs {function.name}/numa_node", numa_node=node if node != -1 else None)
         driver = (function / "driver").resolve().name if (function / "driver").exists() else ""
         adapter = f"{function.name} {text(function / 'vendor')}:{text(function / 'device')} {driver}"

@@ -1,4 +1,6 @@
-"""Facts from the kernel about a device during a run: the log, and the I/O counters, which a separate thread reads."""
+"""Facts from the kernel about a device during a run. The facts are lines of the kernel log, and the I/O counters that a
+separate thread reads.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +18,24 @@ from tkperf.device.identity import DeviceIdentity
 from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_disk
 from tkperf.model.disturbance.io import Counts, DeviceLook
 
-# tkperf compares fio's documents with the counters at the same moment. An interval of 0.02 s is exact enough.
+# tkperf compares the byte counts of fio with the kernel's counters at the same moment. An interval of 0.02 s is exact
+# enough.
 LOOK_EVERY_S = 0.02
-# Inside a step, an event matters only if it lasts a fiftieth of the step. Each reading of the counters takes a CPU
-# from a load that uses all CPUs. With 16 outstanding I/Os per thread, fifty readings a second delay nearly a
-# thousandth of the I/Os, and so change the 99.9th percentile. A reading takes a sixth of a millisecond of CPU time,
-# because its data are not in the CPU's caches.
+# Inside a step, an event is relevant only if it lasts at least a fiftieth of the step. Each reading of the counters
+# takes CPU time from a load that uses all CPUs. With 16 outstanding I/Os per thread, fifty readings a second delay
+# nearly a thousandth of the I/Os, and so change the 99.9th percentile. A reading takes a sixth of a millisecond of CPU
+# time, because its data is not in the CPU's caches.
 SELDOM_SHARE = 0.02
 LEAST_SELDOM_S, MOST_SELDOM_S = 0.1, 0.2
 # Only users change this setting, so a check at this interval is enough.
 ASK_EVERY_S = 1.0
-# During a purge of several hours, the readings are not needed. After the purge, only the latest readings can matter.
+# During a purge of several hours, frequent readings are not needed. After the purge, only the latest readings are used.
 MOST_DEVICE_LOOKS = 30_000
-# Seventeen numbers of up to twenty digits need less than this.
+# Seventeen numbers of up to twenty digits each fit into this number of bytes.
 LONGEST_STAT_BYTES = 1024
 KMSG = Path("/dev/kmsg")
-# Each read of the kernel log returns one record of at most this size (Documentation/ABI/testing/dev-kmsg).
+# Each read of the kernel log returns one record, whose size is limited to this number of bytes
+# (Documentation/ABI/testing/dev-kmsg).
 MOST_RECORD_BYTES = 8192
 # A driver may log without end. This limit prevents tkperf from reading without end.
 MOST_RECORDS = 2000
@@ -39,7 +43,7 @@ LONGEST_LINE = 200
 _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 _SCSI = re.compile(r"\d+:\d+:\d+:\d+")
 _NAMED = re.compile(r"(ata|nvme|host|mmc|virtio|usb)\d+|\d+-[\d.]+")
-# Two PCI names are searched for: the PCI function of the device, and the port above this function.
+# tkperf searches the log for two PCI names: the PCI function of the device, and the port above this function.
 MOST_PCI = 2
 
 
@@ -49,17 +53,19 @@ def seldom_every_s(from_s: float, until_s: float) -> float:
 
 
 def look_again_s(at_s: float, from_s: float, until_s: float) -> float:
-    """Return the seconds to wait after a reading at ``at_s``. A step's inside is from ``from_s`` to ``until_s``."""
+    """Return how many seconds to wait after a reading at ``at_s``. The inside of a step lasts from ``from_s`` to
+    ``until_s``.
+    """
     every_s = seldom_every_s(from_s, until_s)
     return every_s if from_s <= at_s < until_s - every_s else LOOK_EVERY_S
 
 
 class StatFiles:
-    """The kernel's files with the counters of devices. The files stay open, so that a reading needs one system call for
-    each file.
+    """The kernel's files with the I/O counters of devices. The files stay open, so that a reading needs one system call
+    for each file.
 
-    If tkperf opened, read and parsed the files for each reading, this would change the 99.9th percentile of a load that
-    uses all CPUs.
+    Opening, reading and parsing the files for each reading would change the 99.9th percentile of a load that uses all
+    CPUs.
     """
 
     def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
@@ -67,18 +73,19 @@ class StatFiles:
         self._open: list[int] = []
 
     def read(self) -> tuple[bytes, ...]:
-        """Return the texts of the kernel's files; empty: one of the files cannot be read.
+        """Return the texts of the kernel's files. An empty result means that one of the files cannot be read.
 
         For a single partition, the text of its disk is added.
         """
         try:
             if not self._open:
                 self._open_all()
-            if len(self._open) == 1:  # the usual case; each reading takes CPU time from the load
+            # this is the usual case, and it must be fast because each reading takes CPU time from the load
+            if len(self._open) == 1:
                 return (os.pread(self._open[0], LONGEST_STAT_BYTES, 0),)
             return tuple(os.pread(stat, LONGEST_STAT_BYTES, 0) for stat in self._open)
         except OSError:
-            self.close()  # a RAID set that was created again is another device with the same number
+            self.close()  # a RAID set that was created again is another device, although it has the same number
             return ()
 
     def _open_all(self) -> None:
@@ -88,7 +95,7 @@ class StatFiles:
             self._open.append(os.open(self._nodes[0].resolve().parent / "stat", os.O_RDONLY))
 
     def counts(self, texts: Sequence[bytes]) -> Counts | None:
-        """Return the sum of the texts that ``read`` returned; None: there are no texts.
+        """Return the sum of the counters in the texts that ``read`` returned. None means that there are no texts.
 
         For a single partition, ``others_bytes`` is the traffic on the rest of its disk.
         """
@@ -104,7 +111,7 @@ class StatFiles:
             read_bytes=SECTOR_BYTES * whole[2],
             write_bytes=SECTOR_BYTES * whole[6],
             discard_bytes=SECTOR_BYTES * whole[13] if len(whole) > 13 else 0,
-            # The sum includes I/Os that the kernel merged into others, so that no I/O is missing.
+            # The sum includes I/Os that the kernel merged into other I/Os, so that no I/O is missing.
             ios=whole[0] + whole[1] + whole[4] + whole[5],
             in_flight=whole[8],
             others_bytes=others_bytes,
@@ -118,8 +125,8 @@ class StatFiles:
 
 
 class CountingFiles:
-    """The kernel's settings that decide whether the kernel counts the I/O of devices. The files of these
-    settings stay open, as in ``StatFiles``.
+    """The kernel's settings that decide whether the kernel counts the I/O of devices. The files of these settings stay
+    open, as they do in ``StatFiles``.
     """
 
     def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
@@ -145,7 +152,8 @@ class CountingFiles:
 
 
 def parse_stat(stat: bytes) -> list[int]:
-    """Return the numbers in a stat file (Documentation/block/stat.rst); empty: the file contains other text as well.
+    """Return the numbers in a stat file (Documentation/block/stat.rst). The result is empty if the file contains other
+    text as well.
 
     The fields are: reads, merged, sectors, ms; the same for writes; in flight and times; the same for discards.
     """
@@ -156,7 +164,7 @@ def parse_stat(stat: bytes) -> list[int]:
 
 
 class _Look(NamedTuple):  # a NamedTuple is created faster than a frozen dataclass
-    """A reading whose counts are parsed later, in ``take``."""
+    """A reading whose counts ``take`` parses later."""
 
     at_s: float
     suspended_s: float
@@ -165,15 +173,15 @@ class _Look(NamedTuple):  # a NamedTuple is created faster than a frozen datacla
 
 
 class DeviceCounters:
-    """Reader of the counters of devices, which works until it is closed. Without devices, it only measures time, to
-    notice when tkperf itself was stopped.
+    """A reader of the I/O counters of devices, which works until it is closed. Without devices, it measures only time,
+    to detect that tkperf itself was stopped.
     """
 
     def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
         self._stat_files = StatFiles(majors_minors, sys_root)
         self._counting_files = CountingFiles(majors_minors, sys_root)
         self._looks: deque[_Look] = deque(maxlen=MOST_DEVICE_LOOKS)
-        # The lock keeps the readings in the order of time.
+        # The lock keeps the readings in chronological order.
         self._looking = threading.Lock()
         self._closed = False
         self._seldom_from_s = self._seldom_until_s = 0.0
@@ -227,7 +235,9 @@ class DeviceCounters:
 
 @contextmanager
 def watching(*identities: DeviceIdentity) -> Iterator[DeviceCounters]:
-    """Yield the counters of devices, and close them after the ``with`` block. A file has no counters."""
+    """Yield a reader of the counters of devices, and close the reader after the ``with`` block. A file has no
+    counters.
+    """
     names = [identity.major_minor for identity in identities if identity.major_minor]
     counters = DeviceCounters(names)
     try:
@@ -237,7 +247,7 @@ def watching(*identities: DeviceIdentity) -> Iterator[DeviceCounters]:
 
 
 class KernelLog:
-    """Reader of the records that the kernel logs after this reader has opened the log."""
+    """A reader of the records that the kernel logs after this reader has opened the log."""
 
     def __init__(self, majors_minors: Sequence[str], *, sys_root: Path = SYS_ROOT, kmsg: Path = KMSG) -> None:
         names = {name for node in majors_minors for name in find_names(sys_root / "dev/block" / node)}
@@ -253,9 +263,9 @@ class KernelLog:
             self.close()
 
     def read(self) -> tuple[str, ...] | None:
-        """Return the lines about the devices since the last call.
+        """Return the lines about the devices that the kernel has logged since the last call.
 
-        None: tkperf is not allowed to read the log, or there is no device to search for.
+        None means that tkperf has no permission to read the log, or that there is no device to search for.
         """
         if self._file is None or self._about is None:
             return None
@@ -267,7 +277,9 @@ class KernelLog:
             self._file = None
 
     def _records(self, file: int) -> Iterator[str]:
-        """Yield the text of each record. A record consists of ``priority,sequence,us,flags;text`` and more lines."""
+        """Yield the text of each record. A record consists of ``priority,sequence,us,flags;text`` and
+        additional lines.
+        """
         for _ in range(MOST_RECORDS):
             try:
                 record = os.read(file, MOST_RECORD_BYTES)
@@ -284,7 +296,9 @@ class KernelLog:
 
 
 def find_names(node: Path) -> Iterator[str]:
-    """Yield the names that the kernel may use for a device in its log. For a set or mapping, include its members."""
+    """Yield the names that the kernel may use for a device in its log. For a set or mapping, include the names of its
+    members.
+    """
     try:
         place = node.resolve(strict=True)
     except OSError:
@@ -300,7 +314,7 @@ def find_names(node: Path) -> Iterator[str]:
 
 def _of_path(parts: Sequence[str]) -> Iterator[str]:
     """Yield the names in a sysfs path, such as ``sdb``, ``2:0:0:0``, ``ata3`` and ``0000:00:1f.2``. For a partition,
-    include its disk.
+    include the name of its disk.
     """
     yield parts[-1]
     if "block" in parts[:-2]:

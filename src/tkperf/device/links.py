@@ -1,5 +1,5 @@
 """Links of drives and bridges according to the kernel: the negotiated link, the fastest possible link, and the
-bandwidth of the link.
+bandwidth.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from pathlib import Path
 from tkperf.device.sysfs import binary, find_nvme_controller, find_pci_function, number, text
 
 # Generations of PCIe by the transfer rate of a lane in GT/s. The second value is the share of bits that are data after
-# line encoding (PCI Express base specifications: 8b/10b, 128b/130b, flits of 256 bytes with 236 bytes of packets).
+# line encoding. The encodings are 8b/10b, 128b/130b, and flits of 256 bytes with 236 bytes of packets (PCI Express base
+# specifications).
 PCIE_GENERATIONS = {
     "2.5": (1, 8 / 10),
     "5.0": (2, 8 / 10),
@@ -19,7 +20,7 @@ PCIE_GENERATIONS = {
     "32.0": (5, 128 / 130),
     "64.0": (6, 236 / 256),
 }
-# If the width of a link is not known, some bridges report 0, 63 or 255 lanes.
+# Some bridges report 0, 63 or 255 lanes if the width of a link is not known.
 _PCIE_WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 # SATA and SAS use the line encoding 8b/10b. SAS at 22.5 Gbit/s uses 128b/150b (SAS-4, SPL-4).
 _SAS_4_GBPS = 22.5
@@ -45,7 +46,9 @@ class Link:
 
 
 def read_link(disk: Path) -> Link | None:
-    """Return the link of a whole disk. ``disk`` is the disk's folder in sysfs. None: the kernel reports no link."""
+    """Return the link of a whole disk. ``disk`` is the disk's folder in sysfs. None means that the kernel reports no
+    link.
+    """
     controller = find_nvme_controller(disk)
     if controller is not None:
         function = find_pci_function(controller)
@@ -61,9 +64,11 @@ def read_link(disk: Path) -> Link | None:
 
 
 def find_narrower_bridge(disk: Path) -> Link | None:
-    """Return the narrowest PCIe link towards the CPU if its bandwidth is less than that of the drive or its adapter.
+    """Return the narrowest PCIe link between the drive or its adapter and the CPU, if its bandwidth is less than that
+    of the drive or adapter.
 
-    ``source`` names the bridge of this link. None: there is no such link, or the kernel does not report it.
+    ``source`` names the bridge of this link. None means that there is no such link, or that the kernel does not report
+    it.
     """
     function = find_pci_function(find_nvme_controller(disk) or disk)
     if function is None:
@@ -79,7 +84,7 @@ def find_narrower_bridge(disk: Path) -> Link | None:
 
 
 def _carried(function: Path) -> float:
-    """Return the transfer rate of all lanes together, in GT/s; 0: not known."""
+    """Return the total transfer rate of all lanes, in GT/s. 0 means that the rate is not known."""
     width = text(function / "current_link_width") or ""
     return _gts(text(function / "current_link_speed")) * (int(width) if width.isdigit() else 0)
 
@@ -105,7 +110,7 @@ def read_pcie_link(function: Path) -> Link | None:
 
 
 def _pcie_name(speed: str | None, width: str | None) -> str | None:
-    """Return a name such as ``PCIe gen 4 x4``. The kernel's texts for this link are ``16.0 GT/s PCIe`` and ``4``."""
+    """Return a name such as ``PCIe gen 4 x4``, for which the kernel's texts are ``16.0 GT/s PCIe`` and ``4``."""
     if speed is None or width is None or not width.isdigit() or int(width) == 0:
         return None
     known = PCIE_GENERATIONS.get(f"{_gts(speed):.1f}")
@@ -128,7 +133,7 @@ def _gts(speed: str | None) -> float:
 
 
 def _sata(port: Path, disk: Path) -> Link | None:
-    """Return a SATA link. The kernel names the n-th port ata<n>, and the link of this port link<n>."""
+    """Return the link of a SATA disk. The kernel names the n-th port ata<n>, and the link of this port link<n>."""
     speed = text(port / f"link{port.name[3:]}/ata_link/link{port.name[3:]}/sata_spd")
     if speed is None or not speed[0].isdigit():
         return None
@@ -153,8 +158,8 @@ def _serial_bytes_per_s(gbps: float) -> int | None:
 
 
 def read_sas_link(device: Path) -> Link | None:
-    """Return the SAS link of an end device or expander. If its port has several phys (a wide port), all are
-    included.
+    """Return the SAS link of an end device or expander. If its port has several phys (a wide port), the link includes
+    all of them.
     """
     phys = sorted(device.parent.glob("phy-*/sas_phy/phy-*"))
     rates = [_gts(text(phy / "negotiated_linkrate")) for phy in phys]
@@ -189,7 +194,7 @@ def read_usb_link(device: Path) -> Link | None:
 def _usb_bytes_per_s(mbps: int) -> int:
     """Return the bandwidth of a USB link in bytes per second.
 
-    Up to 480 Mbit/s there is no line encoding. At 5 Gbit/s, USB uses 8b/10b, and at higher rates 128b/132b.
+    Rates of up to 480 Mbit/s use no line encoding. At 5 Gbit/s, USB uses 8b/10b, and at higher rates 128b/132b.
     """
     encoded = 1.0 if mbps < 5000 else 8 / 10 if mbps == 5000 else 128 / 132
     return round(mbps * 1e6 * encoded / 8)

@@ -1,4 +1,4 @@
-"""The permit to erase a device. Without a permit, no destructive act happens.
+"""The permit to erase a device. Without a permit, tkperf writes to no device and erases no device.
 
 The order is: plan, show, permit, execute. Only this module creates permits. It creates a permit after the safety check,
 for the identity of one device that the user confirmed. A permit holds the device exclusively, and tkperf checks the
@@ -70,7 +70,7 @@ class ErasePermit:
         """Mark the permit as used for this run, and return it.
 
         Raises:
-            RefusedError: the permit was used or released before.
+            RefusedError: the permit was already used or released.
         """
         if self._redeemed or not self._held.is_open:
             raise RefusedError(
@@ -138,7 +138,7 @@ class ErasePermit:
         return replace(self.handle, path=self.require_kernel_name())
 
     def lend(self, *, shared: bool = False) -> None:
-        """Give up the exclusive hold for another user of the device: mdadm, a vendor's tool, or a mapping.
+        """Release the exclusive hold for another user of the device: mdadm, a vendor's tool, or a mapping.
 
         Args:
             shared: whether the other user keeps programs away, but lets tkperf write to the device itself.
@@ -150,8 +150,8 @@ class ErasePermit:
         self._shared = shared
 
     def take_back(self) -> None:
-        """Hold the device exclusively again. It must be the same device, and no other program may use it. Raise the
-        same errors as ``recheck``.
+        """Hold the device exclusively again, after a check that it is the same device and that no other program uses
+        it. Raise the same errors as ``recheck``.
         """
         if self._held.is_lent:
             self.lent_to, self._shared = None, False
@@ -164,12 +164,12 @@ class ErasePermit:
 
 
 class SetPermit(ErasePermit):
-    """The right to write to a RAID set or mapping that tkperf creates from permitted drives. Each set needs a new
+    """The right to write to a RAID set or mapping that tkperf creates from permitted drives. Each new set needs a new
     permit.
     """
 
     def __init__(self, identify: Callable[[], DeviceIdentity], *, made_by: object) -> None:
-        """Create a permit for a set. The permit then holds the set.
+        """Create a permit that holds the set.
 
         Args:
             identify: a function that returns the identity of the set. The function raises an error unless the set
@@ -208,8 +208,8 @@ class SetPermit(ErasePermit):
 class ControllerPermit:
     """The right to erase drives behind a RAID controller. The kernel does not show these drives.
 
-    Only ``grant_controller_permit`` creates such a permit. ``serials`` contains the serial number of each
-    drive by the drive's address on the controller.
+    Only ``grant_controller_permit`` creates such a permit. ``serials`` maps the address of each drive on the controller
+    to the serial number of the drive.
     """
 
     def __init__(self, serials: Mapping[str, str], *, made_by: object) -> None:
@@ -347,11 +347,10 @@ def grant_virtual_drive_permit(path: str, find_naa: Callable[[], str | None]) ->
 
 
 def refuse_written(identity: DeviceIdentity, sign: str | None, *, begun: bool = False) -> None:
-    """Raise RefusedError if something shows that another program wrote to a device after the first
-    reading.
+    """Raise RefusedError if there is evidence that another program wrote to a device after the first reading.
 
     Args:
-        sign: a text about the evidence of the write; None: there is no evidence.
+        sign: a text that describes the evidence of the write. None means that there is no evidence.
         begun: the same as in ``refuse_objections``.
     """
     if sign is not None:

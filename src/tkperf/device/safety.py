@@ -1,6 +1,8 @@
-"""Objections to erasing a device. They are derived from facts of the kernel, never from a comparison of names.
+"""Objections to erasing a device. tkperf derives the objections from facts of the kernel, never from a comparison of
+names.
 
-tkperf identifies each device or file by major:minor or inode, so links and aliases make no difference.
+tkperf identifies each device or file by major:minor or inode, so links and other names of the same device make no
+difference.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from tkperf.device.usage.processes import How, describe_process, is_ours
 from tkperf.model.errors import DeviceError, reason_of
 from tkperf.model.units import on_one_line
 
-# The programs that create device-mapper devices, by the beginning of dm/uuid.
+# The programs that create device-mapper devices. The key is the beginning of dm/uuid.
 DM_OWNERS = {
     "LVM-": "LVM volume",
     "CRYPT-": "encryption",
@@ -88,14 +90,14 @@ def find_objections(
     used_by_us: str | None = None,
     ask_processes: bool = False,
 ) -> tuple[Objection, ...]:
-    """Return the objections to erasing a device. The result is empty if there are none.
+    """Return the objections to erasing a device. The result is empty if there are no objections.
 
     Args:
-        held: the descriptor with which tkperf itself holds the device exclusively, if it does. In this case, this claim
-            does not count, and the data was searched for when the hold began.
-        use_only: whether to ignore the data on the device. The data cannot be read, or tkperf created the device (a
-            RAID set).
-        used_by_us: the name of the RAID set or mapping that tkperf created from the device. This user of the device is
+        held: the descriptor with which tkperf itself holds the device exclusively. In this case, tkperf's own claim
+            does not count, and tkperf already searched for data when the hold began.
+        use_only: whether to ignore the data on the device. This is necessary if the data cannot be read, or if tkperf
+            created the device (a RAID set).
+        used_by_us: the name of the RAID set or mapping that tkperf created from the device. This use of the device is
             not an objection.
         ask_processes: whether to search also for processes that write to a held block device.
     """
@@ -136,10 +138,11 @@ def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
 
 
 def find_view_objections(proc_root: Path = PROC_ROOT, root: Path = Path("/")) -> Iterator[Objection]:
-    """Yield the objection to any block device if tkperf cannot see the processes and mounts of the whole machine.
+    """Yield an objection to every block device if tkperf cannot see the processes and mounts of the whole machine.
 
     Only the first PID namespace shows all processes. Process 1 of this namespace has the mounts of the machine. A file
-    is not refused for this reason, because the kernel grants a lease on a file only if nobody else has the file open.
+    is not refused for this reason, because the kernel grants a lease on a file only if no other process has the file
+    open.
 
     Args:
         root: the folder in which container managers create their marks.
@@ -159,7 +162,7 @@ def find_view_objections(proc_root: Path = PROC_ROOT, root: Path = Path("/")) ->
 
 
 def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objection]:
-    """Yield objections for uses of a block device or of a layer below it, except uses by processes."""
+    """Yield objections if a block device or a layer below it is in use. Uses by processes are not included."""
     nodes = survey.target_nodes
     names = {major_minor_of(device): node.name for device, node in nodes.nodes.items()}
     for mount in survey.mounts:
@@ -191,7 +194,7 @@ def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objec
 
 
 def _hidden_objections(survey: Survey) -> Iterator[Objection]:
-    """Yield objections for uses that no process shows: swap space, loop devices and the kernel's exports."""
+    """Yield objections for uses that belong to no process: swap space, loop devices and the kernel's exports."""
     nodes = survey.target_nodes
     for swap in survey.swaps:
         if swap.stat is not None and (what := nodes.name_of(swap.stat)):
@@ -274,7 +277,8 @@ def _busy_objections(identity: DeviceIdentity, survey: Survey) -> Iterator[Objec
         return
     claimed = False
     try:
-        # Open read-only. When a device that was open for writing is closed, udev would read the device.
+        # The device is opened read-only. After the closing of a descriptor that was open for writing, udev would read
+        # the device.
         os.close(os.open(identity.path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:
         claimed = error.errno == errno.EBUSY
@@ -306,7 +310,7 @@ def _is_claimed(path: Path, device: int) -> bool:
 
 
 def _file_objections(identity: DeviceIdentity, survey: Survey, held: int | None) -> Iterator[Objection]:
-    # If there is a descriptor, it is used, because the name may now lead to another file.
+    # If a descriptor exists, it is used, because the name may now lead to another file.
     path = identity.path if held is None else f"/proc/self/fd/{held}"
     if not os.access(path, os.W_OK):
         yield Objection(Reason.READ_ONLY, "you have no permission to write to the file")
@@ -323,7 +327,9 @@ def _file_objections(identity: DeviceIdentity, survey: Survey, held: int | None)
 
 
 def _hard_link_objections(survey: Survey) -> Iterator[Objection]:
-    """Yield objections for files that have other names: a file target, or a file behind a loop device."""
+    """Yield objections for files that have additional names (hard links). The files are a file target and files behind
+    a loop device.
+    """
     for file, path in survey.target_nodes.paths.items():
         status = stat_named(path, file)
         if status is not None and status.st_nlink > 1:
@@ -332,10 +338,10 @@ def _hard_link_objections(survey: Survey) -> Iterator[Objection]:
 
 
 def _backing_file_objections(survey: Survey) -> Iterator[Objection]:
-    """Yield objections for files behind loop devices if the kernel's name for the file does not lead to the file.
+    """Yield objections for files behind loop devices if the name that the kernel reports does not lead to the file.
 
-    Such a file may still have another name. The link count does not show the other name: if the name that the loop
-    device was given was removed, and one other name remains, the count is 1.
+    Such a file may have another name. The link count cannot show this: if the name that was used to set up the loop
+    device was removed and one other name remains, the count is 1.
     """
     for file, path in survey.target_nodes.paths.items():
         if stat_named(path, file) is None:
@@ -348,8 +354,11 @@ def _backing_file_objections(survey: Survey) -> Iterator[Objection]:
 
 
 def _state_objections(survey: Survey, reasons: set[Reason]) -> Iterator[Objection]:
-    """Yield objections from the kernel's facts about a file as a whole that no other objection reports."""
-    # If users of the file were found, they have it open. Counting the openers would then show nothing new.
+    """Yield objections from the kernel's facts about a whole file, unless another objection already reports the same
+    use.
+    """
+    # If users of the file were found, these users have the file open. The number of openers would then show nothing
+    # new.
     state = survey.ask_file_state(count=not reasons)
     if state.swap and Reason.SWAP not in reasons:
         yield Objection(Reason.SWAP, "the file is in use as swap space")

@@ -1,4 +1,4 @@
-"""The survey of everything that may use a target. Objections and blind spots are derived from the survey."""
+"""The survey of all uses of a target. Objections and blind spots are derived from the survey."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from tkperf.model.units import on_one_line
 from tkperf.system.host import FileLock, read_locks, require_descriptors
 from tkperf.system.installation import CONTAINER_FILES, NAMED_CONTAINER_FILE
 
-# The number of files that the checks open at the same time. Before an erase, the number also includes files
-# for fio and the run file.
+# The number of files that the checks open at the same time. The number before an erase also includes the files that fio
+# and the run file need.
 FREE_DESCRIPTORS_TO_LOOK, FREE_DESCRIPTORS_TO_START = 12, 32
 
 
@@ -53,8 +53,8 @@ class Survey:
     """The results of one survey.
 
     Attributes:
-        mounted: the place of a file target; None: the target is a device, or the place cannot be found.
-        places: the place of each file of the target, if the name of the file leads to the file.
+        mounted: the place of a file target. None means that the target is a device, or that the place cannot be found.
+        places: the place of each file of the target whose name leads to the file.
     """
 
     identity: DeviceIdentity
@@ -70,8 +70,8 @@ class Survey:
     processes: ProcessSurvey
 
     def name_of_export(self, export: Export) -> str | None:
-        """Return the name of the exported part of the target; None: no part of the target is exported, or the path of
-        the export leads nowhere.
+        """Return the name of the exported part of the target. None means that no part of the target is exported, or
+        that the path of the export does not exist.
 
         The path of a mounted file may be relative to an unknown folder. To be safe, a file with the same name then
         counts as exported.
@@ -127,7 +127,7 @@ class Survey:
             return True
         named = (status.st_dev, status.st_ino)
         if named in self.target_nodes.files:
-            # Another objection already reports this use.
+            # another objection already reports this use
             return False
         descriptor = open_named(Path(path), named)
         if descriptor is None:
@@ -140,11 +140,11 @@ class Survey:
 
     @property
     def lost_swaps(self) -> tuple[str, ...]:
-        """The swap files whose names lead nowhere."""
+        """The swap files whose names lead to no file."""
         return tuple(swap.name for swap in self.swaps if swap.stat is None and swap.is_file)
 
     def ask_file_state(self, *, count: bool) -> FileUse:
-        """Return the kernel's answers about a file target as a whole. For a device, all values are not known."""
+        """Return the kernel's answers about a file target as a whole. For a device, no value is known."""
         if self.identity.inode is None:
             return FileUse()
         return ask_file_state(
@@ -157,20 +157,21 @@ class Survey:
         )
 
     def find_locks(self) -> tuple[tuple[str, FileLock], ...]:
-        """Return locks on the files of the target, each with the name of the file.
+        """Return the locks on the files of the target. Each lock is paired with the name of the file.
 
-        Locks on btrfs are not found, because the kernel's numbers for these files differ from the numbers of stat.
+        Locks on btrfs are not found, because the kernel's numbers for these files differ from the numbers that stat
+        returns.
         """
         files = self._files_by_kernel_number()
         return tuple((files[lock.file], lock) for lock in read_locks(self.proc_root) if lock.file in files)
 
     def find_files_open_over_nfs(self) -> list[str]:
-        """Return the names of the target's files that clients of this machine's NFS server have open."""
+        """Return the names of the target's files that NFS clients of this machine have open."""
         opened = find_nfs_opens(self.proc_root)
         return [name for file, name in self._files_by_kernel_number().items() if file in opened]
 
     def _files_by_kernel_number(self) -> dict[FileId, str]:
-        """Return the names of the files for which the kernel's lists contain the same numbers as stat."""
+        """Return the names of the files for which the kernel's lists contain the same numbers as stat returns."""
         return {
             file: name
             for file, name in self.target_nodes.files.items()
@@ -178,9 +179,10 @@ class Survey:
         }
 
     def find_overlays(self) -> Iterator[tuple[str, Mount, bool]]:
-        """Yield the files of the target with each overlay, and whether the file is certainly part of the overlay.
+        """Yield each file of the target that may be part of an overlay, with the overlay and whether this is
+        certain.
 
-        False: the folders of the overlay cannot be reached, so the file may be part of the overlay.
+        False means that the folders of the overlay cannot be reached, so the file may be part of the overlay.
         """
         for file, path in self.target_nodes.paths.items():
             overlays: dict[int, tuple[Mount, bool]] = {}
@@ -204,14 +206,14 @@ def make_survey(
     held: int | None = None,
     files_only: bool = False,
 ) -> Survey:
-    """Return everything that may use a target.
+    """Return the uses of a target.
 
     Args:
-        held: a descriptor of a file target, so that the survey examines the held file and not the file with
+        held: a descriptor of a file target, so that the survey examines the held file and not the file that now has
             this name.
         files_only: whether to search only for processes that use files, and not for uses of devices.
     """
-    # If no descriptor were free, the survey would find nothing, as if nobody used the device.
+    # If no descriptor were free, the survey would find no use, as if the device were not in use.
     few = FREE_DESCRIPTORS_TO_START if held is None else FREE_DESCRIPTORS_TO_LOOK
     require_descriptors(few, purpose=f"measuring {identity.path}")
     path = Path(identity.path) if held is None else Path(f"/proc/self/fd/{held}")
@@ -255,7 +257,9 @@ def make_survey(
 
 
 def _files_in_upper_layers(nodes: TargetNodes, places: Mapping[FileId, MountedPath]) -> dict[FileId, str]:
-    """Return the files in the upper layers of overlays that correspond to files reached through overlays."""
+    """Return the files in the upper layers of overlays that correspond to target files with a path through an
+    overlay.
+    """
     upper_files = {}
     for file, place in places.items():
         if place.mount.kind != "overlay":
@@ -271,10 +275,10 @@ def _files_in_upper_layers(nodes: TargetNodes, places: Mapping[FileId, MountedPa
 
 
 def _mounts_of_others(processes: ProcessSurvey, own_mounts: tuple[Mount, ...], proc_root: Path) -> Iterator[Mount]:
-    """Yield the mounts of each mount namespace other than tkperf's own, and mounts that only process 1 sees.
+    """Yield the mounts of each mount namespace other than tkperf's own, and mounts that only process 1 can see.
 
-    If tkperf runs in a chroot, the kernel shows to tkperf only the mounts below tkperf's own root, although process 1
-    has the same mount namespace.
+    If tkperf runs in a chroot, the kernel shows tkperf only the mounts below tkperf's own root, although process 1 has
+    the same mount namespace.
     """
     try:
         own = os.readlink(proc_root / "self/ns/mnt")
@@ -316,7 +320,7 @@ class BlindSpotCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BlindSpot:
-    """A kind of use that tkperf cannot see. ``text`` is one sentence."""
+    """A kind of use that tkperf cannot see. ``text`` is one sentence for the user."""
 
     code: BlindSpotCode
     text: str
@@ -325,10 +329,11 @@ class BlindSpot:
 def find_blind_spots(
     identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, proc_root: Path = PROC_ROOT, root: Path = Path("/")
 ) -> tuple[BlindSpot, ...]:
-    """Return the blind spots: kinds of use of a target that tkperf cannot see. The result is empty if there are none.
+    """Return the blind spots: the kinds of use of a target that tkperf cannot see. The result is empty if there are
+    none.
 
-    Call the function before the target is held. If the kernel reports that no other process has a file open, only
-    such blind spots remain as concern uses that begin later or need no open file.
+    Call the function before the target is held. If the kernel reports that no other process has a file open, the result
+    contains only blind spots for uses that begin later or that do not need an open file.
 
     Args:
         root: the folder in which container managers create their marks.
@@ -339,7 +344,8 @@ def find_blind_spots(
     # The type ``fuse.sshfs`` is treated as ``fuse``.
     file_system = survey.mounted.mount.kind.partition(".")[0] if survey.mounted else "not known"
     alone = survey.ask_file_state(count=True).open_elsewhere is False
-    # If a file of an overlay is used directly and not through the overlay, the kernel counts this use for another file.
+    # If a program uses a file of an overlay directly and not through the overlay, the kernel counts this use for
+    # another file.
     alone = alone and file_system not in (*_SHARED, "overlay", "not known")
     spots = [*_unseen_processes(survey, root, alone=alone)]
     spots += _unseen_machines(survey)
@@ -352,7 +358,7 @@ def find_blind_spots(
 
 
 def _unseen_processes(survey: Survey, root: Path, *, alone: bool) -> Iterator[BlindSpot]:
-    """Yield at most one blind spot about processes: the blind spot that hides most processes."""
+    """Yield up to one blind spot about processes: the blind spot that hides most processes."""
     target = on_one_line(survey.identity.path)
     now = "; nothing else has it open now" if alone else ""
     if not sees_all_processes(survey.proc_root):
@@ -377,8 +383,8 @@ def _unseen_processes(survey: Survey, root: Path, *, alone: bool) -> Iterator[Bl
 
 
 def _unseen_machines(survey: Survey) -> Iterator[BlindSpot]:
-    """Yield blind spots for files on file systems that other machines share: the target, or a file behind a loop
-    device.
+    """Yield blind spots for files on file systems that other machines can use as well. The files are a file target and
+    files behind a loop device.
     """
     for file, place in survey.places.items():
         kind = place.mount.kind.partition(".")[0]
@@ -407,7 +413,7 @@ def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
     if lost:
         sentence = f"what is used by {', '.join(dict.fromkeys(lost))} cannot be found by that name"
         yield BlindSpot(BlindSpotCode.EXPORTS, sentence)
-    # If swap space is a block device, the kernel claims the device, so the claim already shows the use.
+    # The kernel claims a block device that is used as swap space, so the claim already shows this use.
     files = [on_one_line(name) for name in survey.lost_swaps]
     if files and survey.target_nodes.files and survey.ask_file_state(count=False).swap is None:
         sentence = f"the swap file {', '.join(files)} cannot be found by that name"
@@ -437,8 +443,8 @@ def _unseen_overlays(survey: Survey) -> Iterator[BlindSpot]:
 def sees_all_processes(proc_root: Path) -> bool:
     """Return whether /proc belongs to the first PID namespace. Only this namespace contains kernel threads.
 
-    If kernel threads are hidden, tkperf itself must be in this namespace, and /proc must contain the same process
-    numbers as the namespace.
+    If kernel threads are hidden, the result is true only if tkperf itself is in this namespace and /proc contains the
+    same process numbers as the namespace.
     """
     if is_kernel_thread(proc_root / "2"):
         return True

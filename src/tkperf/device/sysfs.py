@@ -1,4 +1,4 @@
-"""Readers of the kernel's description of block devices (sysfs) and of udev's database, and the loop that waits for
+"""Functions that read the kernel's description of block devices (sysfs) and udev's database, and a loop that waits for
 changes.
 """
 
@@ -11,10 +11,10 @@ from time import monotonic, sleep
 
 SYS_ROOT = Path("/sys")
 PROC_ROOT = Path("/proc")
-# The unit of the kernel's sizes and offsets, whatever the sector size of the device is.
+# The unit of the kernel's sizes and offsets. It does not depend on the sector size of the device.
 SECTOR_BYTES = 512
 # Values of ``queue/zoned`` (Documentation/ABI/stable/sysfs-block of Linux 6.1). The zones of a host-managed disk accept
-# only sequential writes. A host-aware disk accepts any writes, but may be slow with them.
+# only sequential writes. A host-aware disk accepts all writes, but may be slow if they are not sequential.
 HOST_MANAGED, HOST_AWARE = "host-managed", "host-aware"
 
 
@@ -48,8 +48,8 @@ def exact_text(path: Path) -> str | None:
 
 
 def find_selected(words: str | None) -> str | None:
-    """Return the word in brackets, such as ``none`` in ``mq-deadline [none]``. If there are no brackets, return the
-    text unchanged.
+    """Return the word in brackets, such as ``none`` in ``mq-deadline [none]``. If the text contains no brackets, return
+    it unchanged.
     """
     if words is None or "[" not in words:
         return words
@@ -57,7 +57,7 @@ def find_selected(words: str | None) -> str | None:
 
 
 def device_number(folder: Path) -> int | None:
-    """Return the device number in a node's folder; None: the folder contains no number."""
+    """Return the device number in a node's folder. None means that the folder contains no number."""
     major, _, minor = (text(folder / "dev") or "").partition(":")
     return os.makedev(int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
 
@@ -68,9 +68,10 @@ def major_minor_of(device: int) -> str:
 
 
 def process_fields(process: Path) -> list[str]:
-    """Return the fields of ``/proc/PID/stat`` from the third field on (proc(5)); empty: there is no such process.
+    """Return the fields of ``/proc/PID/stat``, beginning with the third field (proc(5)). The result is empty if the
+    process does not exist.
 
-    The fields before the third are omitted, because the command may contain spaces and parentheses.
+    The first two fields are omitted, because the name of the command may contain spaces and parentheses.
     """
     return (text(process / "stat") or "").rpartition(")")[2].split()
 
@@ -87,13 +88,15 @@ def find_disk(node: Path) -> Path:
 
 
 def find_parts(node: Path) -> tuple[Path, ...]:
-    """Return a node. If the node is a whole disk, also return its partitions."""
+    """Return a node in sysfs. If the node is a whole disk, also return its partitions."""
     resolved = node.resolve()
     return (resolved, *sorted(entry.parent for entry in resolved.glob("*/partition")))
 
 
 def find_zone_model(node: Path) -> str | None:
-    """Return how the disk of a node is zoned: ``none``, ``host-aware`` or ``host-managed``; None: not known."""
+    """Return how the disk of a node is zoned: ``none``, ``host-aware`` or ``host-managed``. None means that this is not
+    known.
+    """
     return text(find_disk(node) / "queue/zoned")
 
 
@@ -103,8 +106,8 @@ def takes_discards(node: Path) -> bool:
 
 
 def takes_flushes(node: Path) -> bool:
-    """Return whether the kernel sends flushes to the disk of a node. A disk with a write-through cache receives none
-    (Documentation/block/writeback_cache_control.rst in Linux).
+    """Return whether the kernel sends flushes to the disk of a node. A disk with a write-through cache receives no
+    flushes (Documentation/block/writeback_cache_control.rst in Linux).
     """
     return text(find_disk(node) / "queue/write_cache") != "write through"
 

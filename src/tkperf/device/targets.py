@@ -1,8 +1,8 @@
-"""A drive with its permit, or segments of a drive, as the target of a run.
+"""The targets of a run: a drive with its permit, or segments of a drive.
 
-On some drives, tkperf measures only segments (docs/adr/0027). A linear mapping joins the segments. All I/O of fio to
-the mapping therefore reaches the segments, and each place in them is equally likely. While the mapping exists, the
-mapping has the kernel's claim on the drive. During this time, preconditioning writes to the drive itself.
+On some drives, tkperf measures only segments (docs/adr/0027). A linear mapping joins the segments. fio writes to and
+reads from the mapping, so all I/O reaches only the segments, and each place in them is equally likely. While the
+mapping exists, it has the kernel's claim on the drive. During this time, preconditioning writes to the drive itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from tkperf.model.segments import Segments
 from tkperf.model.units import MIB, format_capacity
 
 NOT_PURGED = PurgeResult(method=NO_PURGE, note="--no-purge")
-# The longest wait until a mapping is gone. udev may keep the mapping open for a moment. The kernel then removes it.
+# The longest wait until a mapping is removed. udev may keep the mapping open for a moment, and the kernel removes the
+# mapping when udev closes it.
 GONE_LIMIT_S = 30.0
 
 
@@ -35,7 +36,7 @@ class DriveTarget:
     """A drive or file as the target of one run."""
 
     def __init__(self, permit: ErasePermit, method: PurgeMethod | None, cache: WriteCache) -> None:
-        """Use the permit for this run. ``method`` is None if the user wants no purge."""
+        """Store the permit for this run. ``method`` is None if the user does not want a purge."""
         self._permit = permit
         self._method = method
         self._cache = cache
@@ -59,13 +60,13 @@ class DriveTarget:
             return NOT_PURGED
         watch = PurgeWatch(progress=on_progress, note=on_note)
         verified = run_purge(self._permit, self._method, watch=watch)
-        # The erase may have reset the settings of the drive, so the write cache is set again.
+        # The erase may have reset the settings of the drive, so tkperf sets the write cache again.
         self._cache.apply()
         return PurgeResult(method=self._method.title, note=verified)
 
 
 class SegmentMapping:
-    """The mapping of the segments of a permitted drive. This class creates and removes the mapping."""
+    """The mapping that joins the segments of a permitted drive. This class creates and removes the mapping."""
 
     def __init__(self, drive: ErasePermit, segments: Segments) -> None:
         self.drive = drive
@@ -82,8 +83,8 @@ class SegmentMapping:
     def create(self) -> None:
         """Map the segments. The exclusive hold on the drive passes to the mapping. Nothing is written.
 
-        Between the two holds there are some milliseconds. If another program claims the drive in this time, the
-        kernel refuses to create the mapping.
+        For some milliseconds, neither tkperf nor the mapping holds the drive. If another program claims the drive in
+        this time, the kernel refuses to create the mapping.
 
         Raises:
             RefusedError: other programs use the drive.
@@ -126,7 +127,7 @@ def mapping_name(drive: DeviceIdentity) -> str:
 
 
 def build_table(segments: Segments, major_minor: str) -> tuple[Target, ...]:
-    """Return the table, in sectors, that joins the segments of a device in their order."""
+    """Return a device-mapper table, in sectors, that joins the segments of a device in their order."""
     length = segments.length_bytes // SECTOR_BYTES
     return tuple(
         Target(number * length, length, "linear", f"{major_minor} {start // SECTOR_BYTES}")
@@ -135,11 +136,11 @@ def build_table(segments: Segments, major_minor: str) -> tuple[Target, ...]:
 
 
 class SegmentsTarget:
-    """The segments of a drive as a target. The whole drive is purged. The segments are mapped for preconditioning and
-    measurement.
+    """The segments of a drive as the target of a run. tkperf purges the whole drive. For preconditioning and
+    measurement, it maps the segments.
 
-    Nothing has to be created between preconditioning and measurement, so a load that waits for the end of a fill can
-    start at once.
+    No set has to be created between preconditioning and measurement, so a load that waits for the end of a fill can
+    start immediately.
     """
 
     def __init__(self, mapping: SegmentMapping, drive: DriveTarget) -> None:
@@ -171,14 +172,14 @@ class SegmentsTarget:
         self._map()
 
     def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
-        """Purge the whole drive. During the purge, tkperf itself holds the drive."""
+        """Purge the whole drive. During the purge, tkperf holds the drive itself instead of the mapping."""
         if self._drive.can_purge and self.permit.is_made:
             self.take_away()
             self._mapping.drive.take_back()
         return self._drive.purge(on_progress=on_progress, on_note=on_note)
 
     def take_away(self) -> None:
-        """Release and remove the mapping if it exists.
+        """Release the mapping, and remove it if it exists.
 
         Raises:
             DeviceError: another program keeps the mapping open.
@@ -197,10 +198,9 @@ _STAT_BLOCK_BYTES = 512
 
 
 def plan_file_target(path: Path) -> int:
-    """Check that a scratch file can be created. Return the smallest block for direct I/O on this file, in bytes.
+    """Check that a file target can be created. Return the smallest block for direct I/O on this file, in bytes.
 
-    The check creates a small file without a name in the same folder, so no file remains even if tkperf is
-    killed.
+    The check creates a small file without a name in the same folder, so no file remains even if tkperf is killed.
 
     Raises:
         DeviceError: the name is in use, or no file of this kind can be created in the folder.
@@ -218,7 +218,7 @@ def plan_file_target(path: Path) -> int:
 
 
 def create_file_target(path: Path, size_bytes: int, *, written: bool = False) -> tuple[int, int]:
-    """Create a file with all its blocks allocated. An existing file is never touched.
+    """Create a file with all its blocks allocated. The function does not change an existing file.
 
     Args:
         written: whether to fill the blocks with random data. Reads of blocks that are only allocated cause no I/O.
@@ -253,11 +253,11 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
 
 
 def find_shortage(path: Path) -> tuple[int, int] | None:
-    """Return the number of bytes that are necessary to write a whole file, and the smaller number of free bytes in its
-    file system.
+    """Return how many bytes are necessary to write a whole file, and how many bytes are free in its file system, if the
+    free space is too small.
 
-    The holes of a sparse file are allocated only when they are written. None: there is enough space, the file system
-    does not report its free space, or the path is not a regular file.
+    The holes of a sparse file are allocated only when they are written. None means that the free space is sufficient,
+    that the file system does not report its free space, or that the path is not a regular file.
     """
     try:
         status = path.stat()
@@ -286,7 +286,7 @@ def is_dangling(path: Path) -> bool:
 
 
 def describe_dangling(path: Path) -> str:
-    """Return a text about a dangling link and its missing target."""
+    """Return a text that describes a link and the missing target of the link."""
     return f"{path} is a link to {path.readlink()}, which does not exist"
 
 

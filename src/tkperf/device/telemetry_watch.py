@@ -1,4 +1,6 @@
-"""The thread that reads the logs of drives at intervals and on request. Other threads never wait for it for long."""
+"""The thread that reads the logs of drives at intervals and on request. Other threads wait for this thread only for a
+limited time.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
 TEMPERATURE_EVERY_S = 10.0
 LOG_EVERY_S = 60.0
 # The longest time for which a purge, or the end of a run, waits until the current reading has ended. A tool that does
-# not end is killed earlier.
+# not end is killed earlier than this.
 PAUSE_LIMIT_S = 20.0
 FINISH_LIMIT_S = 15.0
 # After this number of consecutive failures, tkperf stops reading the log of a drive.
@@ -30,14 +32,16 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Stop:
-    """A request to stop reading. After the event ``over``, reading continues. None: the thread must end."""
+    """A request to stop reading. Reading continues after the event ``over``. If ``over`` is None, the thread
+    must end.
+    """
 
     reached: threading.Event = field(default_factory=threading.Event)
     over: threading.Event | None = field(default_factory=threading.Event)
 
 
 class TelemetryWatch:
-    """Reader of the logs of several drives, which works until it is closed. Its clock is ``time.monotonic``."""
+    """A reader of the logs of several drives, which works until it is closed. Its clock is ``time.monotonic``."""
 
     def __init__(
         self,
@@ -91,7 +95,7 @@ class TelemetryWatch:
         self._end(FINISH_LIMIT_S)
 
     def close(self) -> None:
-        """Stop reading. Do not wait until the current reading has ended."""
+        """Stop the reading of logs, without a wait for the current reading."""
         self._end(0.0)
 
     def _end(self, limit_s: float) -> None:
@@ -101,7 +105,7 @@ class TelemetryWatch:
             stop.reached.wait(limit_s)
 
     def _look_first(self, drive: DriveLog) -> bool:
-        """Make the first reading of a drive. Return whether any part of the reading succeeded."""
+        """Make the first reading of a drive. Return whether a part of the reading succeeded."""
         if drive.missing is not None:
             self._troubles.append(f"no log of {drive.name} is read: {drive.missing}")
         try:
@@ -116,7 +120,9 @@ class TelemetryWatch:
         return not drive.is_silent
 
     def _read_on(self) -> None:
-        """Read until the order to end. A defect in this thread does not end the run, but is reported as a trouble."""
+        """Read the logs until the thread receives the order to end. A defect in this thread does not end the run, but
+        is recorded as a trouble.
+        """
         try:
             self._go_on()
         except Exception as error:
@@ -170,7 +176,7 @@ class TelemetryWatch:
 
     def _count_failure(self, drive: DriveLog, error: UnreadError) -> None:
         """Report the first failure. After several consecutive failures, or after a permanent failure, stop using the
-        tool.
+        tool of the drive.
         """
         before = self._failures.get(drive.name)
         self._failures[drive.name] = (before or 0) + 1
@@ -196,7 +202,9 @@ def open_logs(*identities: DeviceIdentity) -> list[DriveLog]:
 
 @contextmanager
 def reading_logs(*identities: DeviceIdentity, wanted: bool = True) -> Iterator[TelemetryWatch]:
-    """Yield the telemetry of drives, and close it after the ``with`` block. If not ``wanted``, no drive is read."""
+    """Yield the telemetry of drives, and close it after the ``with`` block. If ``wanted`` is false, no drive is
+    read.
+    """
     watch = TelemetryWatch(open_logs(*identities) if wanted else ())
     try:
         yield watch
@@ -205,7 +213,9 @@ def reading_logs(*identities: DeviceIdentity, wanted: bool = True) -> Iterator[T
 
 
 def look_at_telemetry(identity: DeviceIdentity) -> tuple[DriveFacts | None, Reading | None]:
-    """Return the facts that a run would read from a drive, and the first reading of the drive; None for files."""
+    """Return the facts that a run would read from a drive, and the first reading of the drive. For a file, both are
+    None.
+    """
     for drive in open_logs(identity):
         reading = None
         with suppress(UnreadError):  # the facts contain the reason as a gap

@@ -1,8 +1,8 @@
-"""The volatile write cache of a drive, which is set for a run, verified, and restored after the run.
+"""The volatile write cache of a drive. tkperf sets and verifies its state for a run, and restores it after the run.
 
 According to the PTS, the cache must be off for enterprise drives and on for client drives (PTS User Guide, section 7).
-For NVMe, tkperf uses feature 06h. For SCSI and, through libata, for ATA, tkperf uses the caching mode page by the sysfs
-attribute cache_type.
+For NVMe, tkperf uses feature 06h. For SCSI and, through libata, for ATA, tkperf uses the sysfs attribute cache_type,
+which changes the caching mode page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ ON_OFF = {True: "on", False: "off"}
 
 @dataclass(frozen=True, slots=True)
 class NvmeSwitch:
-    """Switch that uses the NVMe feature of the controller. ``path`` is the path of the controller."""
+    """A switch for the write cache that uses the NVMe feature of the controller. ``path`` is the path of the
+    controller.
+    """
 
     path: str
 
@@ -50,8 +52,8 @@ class NvmeSwitch:
 
 @dataclass(frozen=True, slots=True)
 class SysfsSwitch:
-    """Switch that uses ``attribute``, the cache_type of a SCSI or virtio disk. After a write to the attribute, the
-    kernel queries the drive again.
+    """A switch for the write cache that uses ``attribute``, the cache_type of a SCSI or virtio disk. After a write to
+    the attribute, the kernel queries the drive again.
     """
 
     path: str
@@ -74,7 +76,9 @@ Switch = NvmeSwitch | SysfsSwitch
 
 
 def find_switch(identity: DeviceIdentity) -> Switch | None:
-    """Return the switch for the write cache of a drive; None: the target is a file, a set, a partition or the like."""
+    """Return the switch for the write cache of a drive. None means that the target has no such switch, because it is a
+    file, a set or a partition.
+    """
     if identity.major_minor is None or identity.partition is not None:
         return None
     disk = find_disk(find_node(identity.major_minor))
@@ -89,7 +93,8 @@ def find_switch(identity: DeviceIdentity) -> Switch | None:
 
 @contextmanager
 def restoring(*caches: WriteCache) -> Iterator[None]:
-    """Restore caches after the ``with`` block. If a drive is missing, this must not hide the reason why the run ended.
+    """Restore the caches after the ``with`` block. If a drive is missing, the error must not hide the reason why the
+    run ended.
 
     Raises:
         DeviceError: a drive refuses. If the block raised a TkperfError, the refusal is added to that error.
@@ -126,7 +131,8 @@ class WriteCache:
         self._changed = False
 
     def apply(self) -> str:
-        """Set the cache to the wanted state. Return the state as a text for the report. The call may be repeated.
+        """Set the cache to the wanted state. Return the state as a text for the report. The method may be
+        called again.
 
         Raises:
             DeviceError: the drive refuses, or does not change the state.

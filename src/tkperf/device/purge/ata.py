@@ -1,7 +1,7 @@
 """Purge methods for ATA drives: Sanitize Device and Security Erase Unit with hdparm (ACS-3, sections 4.17 and 4.18).
 
-Security Erase requires a user password, and an interrupted erase leaves the drive locked with this password. The
-password is therefore always the same word. tkperf records the password before it sets the password, and clears it even
+Security Erase requires a user password, and an interrupted erase leaves the drive locked with this password. tkperf
+therefore always uses the same password. tkperf records the password before it sets the password, and clears it even
 after an error. The user can also clear the password later with ``tkperf doctor --unlock``.
 """
 
@@ -34,9 +34,10 @@ from tkperf.system.process import RunTool, run_command
 # The password is not secret. It is set only for minutes, and the user needs it if the drive remains locked.
 PASSWORD = "tkperf"  # noqa: S105
 HDPARM_LIMIT_S = 60.0
-# The drive's estimate for an erase is only a rough value. Many drives take seconds, but report 2 min.
+# The drive's estimate for an erase is only a rough value. Many drives need only seconds, but report 2 min.
 LEAST_ERASE_LIMIT_S = 1800.0
-# The limit is this multiple of the estimate, because a reported time of 508 minutes means "more than 508".
+# The time limit of an erase is this multiple of the drive's estimate, because a reported time of 508 minutes means
+# "more than 508".
 ERASE_LIMIT_FACTOR = 4
 # In the command, a count of 0 means 16 passes. hdparm 9.63 is the first version with an option for the
 # count.
@@ -52,7 +53,7 @@ ATA_SANITIZES = {
 def _can_overwrite_once() -> bool:
     """Return whether hdparm has an option for the number of passes.
 
-    Without this option, a drive makes 16 passes.
+    If hdparm does not have this option, a drive makes 16 passes.
     """
     try:
         printed = run_command(["hdparm", "-V"], timeout_s=HDPARM_LIMIT_S).stdout
@@ -63,10 +64,10 @@ def _can_overwrite_once() -> bool:
 
 
 class SanitizeState(StrEnum):
-    """States of ATA's sanitize state machine, as ``hdparm --sanitize-status`` prints them.
+    """The states of ATA's sanitize state machine, as ``hdparm --sanitize-status`` prints them.
 
-    hdparm prints SD0 also for the state SD4 (succeeded). A drive in state SD3 aborts the status command,
-    and hdparm exits with an error.
+    hdparm prints SD0 also for the state SD4 (succeeded). A drive in state SD3 aborts the status command, and hdparm
+    exits with an error.
     """
 
     IDLE = "SD0"
@@ -77,8 +78,8 @@ class SanitizeState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtaSanitize:
-    """The sanitize status that a drive reports. ``succeeded``: whether the last sanitize completed
-    without an error.
+    """The sanitize status that a drive reports. ``succeeded`` is true if the last sanitize completed without an
+    error.
     """
 
     state: SanitizeState
@@ -128,9 +129,7 @@ def offer_ata(identity: DeviceIdentity) -> tuple[Offer, ...]:
 
 
 def _find_sanitize_obstacle(path: str) -> str | None:
-    """Return why tkperf cannot start a sanitize or cannot detect its end; None: there is no
-    obstacle.
-    """
+    """Return why tkperf cannot start a sanitize or cannot detect when it ends. None means that there is no obstacle."""
     try:
         state = read_sanitize(path).state
     except EngineError as error:
@@ -141,9 +140,10 @@ def _find_sanitize_obstacle(path: str) -> str | None:
 
 
 def in_order(own: Sequence[Offer], generic: Sequence[Offer], disk: Path) -> tuple[Offer, ...]:
-    """Return the drive's own commands before the generic methods. Behind an adapter for another bus, discard is first.
+    """Return the drive's own commands before the generic methods. If the drive is behind an adapter for another bus,
+    return discard first.
 
-    SAS and RAID adapters translate ATA commands, and may interrupt commands that take long.
+    SAS and RAID adapters translate ATA commands, and may abort commands that need a long time.
     """
     direct = any(re.fullmatch(r"ata\d+", component) for component in disk.resolve().parts)
     return (*own, *generic) if direct else (*generic, *own)
@@ -281,7 +281,7 @@ def clear_password(device: Handle) -> bool:
         if security.locked:
             _command(device, "--security-unlock")
         _command(device, "--security-disable")
-    except DeviceError as error:  # the state that the drive reports afterwards decides whether this is an error
+    except DeviceError as error:  # the state that the drive reports afterwards shows whether this is an error
         refused = f" ({error})"
     after = _read(device)
     if after.enabled or after.locked:
@@ -294,7 +294,8 @@ def clear_password(device: Handle) -> bool:
 
 
 def clear_left_password(identity: DeviceIdentity) -> bool:
-    """Clear tkperf's password from a SATA drive if an interrupted purge left it. Return whether a password was set.
+    """Clear tkperf's password from a SATA drive if an interrupted purge left the password set. Return whether a
+    password was set.
 
     Raises:
         DeviceError: the drive is locked with another password.
@@ -305,10 +306,10 @@ def clear_left_password(identity: DeviceIdentity) -> bool:
     try:
         enabled = read_security(identity.path).enabled
     except EngineError:
-        return False  # the state is not known; a locked drive will refuse commands itself
+        return False  # the state is not known, but a locked drive refuses the following commands anyway
     if not enabled:
         return False
-    # The user confirmed this drive when tkperf set the password. tkperf sends commands to no other drive.
+    # The user confirmed this drive when tkperf set the password. tkperf sends these commands to no other drive.
     held = Hold(identity)
     try:
         return clear_password(held.handle)
@@ -320,7 +321,7 @@ def _command(
     device: Handle, option: str, *, limit_s: float = HDPARM_LIMIT_S, on_tick: Callable[[], None] = lambda: None
 ) -> None:
     """Execute a command of the security feature set with the password. If the user interrupts tkperf, the interruption
-    takes effect after the end of the command.
+    takes effect after the command has ended.
     """
     argv = ["hdparm", "--user-master", "u", option, PASSWORD, device.path]
     run_tool(device, argv, limit_s=limit_s, on_tick=on_tick, must_finish=True)

@@ -1,4 +1,6 @@
-"""The types of purge methods, the tools that the methods use, and the verification that the data is gone."""
+"""The types of purge methods, the functions that execute and monitor tools, and the verification that the data is
+erased.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from tkperf.model.errors import DeviceError, EngineError, reason_of
 from tkperf.model.record import OnNote, OnProgress
 from tkperf.system.process import Completed, run_command
 
-# An idle drive answers a question about itself at once, and a busy drive within seconds.
+# An idle drive answers a query about its state immediately, and a busy drive answers within seconds.
 QUERY_LIMIT_S = 30.0
 SANITIZE_LIMIT_S = 24 * 3600.0
 _POLL_S = 2.0
@@ -26,7 +28,7 @@ _ZEROS = hashlib.blake2b(bytes(SAMPLE_BYTES)).digest()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeWatch:
-    """Callbacks that follow a purge.
+    """The functions that a purge calls to report its progress.
 
     ``progress`` is called about once a second with the finished share (0..1), or with None if the device does not
     report the share. ``note`` is called with a stable code and a text that must be recorded *before* an act. It returns
@@ -42,10 +44,10 @@ NO_WATCH = PurgeWatch()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeMethod:
-    """A way to erase a device. ``act`` returns when the purge is complete, or raises an error.
+    """A method to erase a device. ``act`` returns when the purge is complete, or raises an error.
 
-    ``reads_zero``: whether the device promises to read as zeros afterwards. ``automatic``: whether tkperf may choose
-    the method without a request by the user.
+    ``reads_zero`` is true if the device guarantees to read as zeros afterwards. ``automatic`` is true if tkperf may
+    choose the method without a request by the user.
     """
 
     name: str
@@ -57,14 +59,14 @@ class PurgeMethod:
     @property
     def overwrites(self) -> bool:
         """Return whether the method leaves the device overwritten instead of as new. tkperf then does not expect the
-        device to be fast at first.
+        device to be fast at the beginning.
         """
         return self.name == "write-zeroes" or self.name.endswith("-overwrite")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeRefusal:
-    """A method that a device does not support or that must not be used, with the reason."""
+    """A method that a device does not support or that tkperf must not use, with the reason."""
 
     name: str
     because: str
@@ -81,7 +83,7 @@ def run_tool(
     on_tick: Callable[[], None] = lambda: None,
     must_finish: bool = False,
 ) -> Completed:
-    """Execute a tool that erases the device. The tool inherits the lock on the device. Its exit status must be 0.
+    """Execute a tool that erases the device. The tool inherits the lock on the device and must exit with status 0.
 
     Raises:
         DeviceError: the tool is missing, has failed, or took too long.
@@ -103,7 +105,7 @@ def run_tool(
 
 
 def wait_for_end(device: Handle, what: str, is_done: Callable[[], bool], *, limit_s: float) -> None:
-    """Wait for the end of a purge. The drive continues such a purge even if tkperf ends.
+    """Wait until a purge ends. The drive continues such a purge even if tkperf ends.
 
     Raises:
         DeviceError: the purge takes too long, or the drive cannot be queried.
@@ -118,7 +120,9 @@ def wait_for_end(device: Handle, what: str, is_done: Callable[[], bool], *, limi
 
 @dataclass(frozen=True, slots=True)
 class SampledContent:
-    """Digests of samples at equal distances over the whole device, by offset. None: this sample could not be read."""
+    """Digests of samples at equal distances over the whole device. The offset of the sample is the key. None means that
+    the sample could not be read.
+    """
 
     path: str
     digests: dict[int, bytes | None]
@@ -129,8 +133,8 @@ class SampledContent:
         A sample that cannot be read is no evidence. In this case, the purge counts as not verified.
 
         Raises:
-            DeviceError: the device still contains its former data, or does not read as zeros although it
-                promises zeros.
+            DeviceError: the device still contains its former data, or does not read as zeros although it guarantees
+                zeros.
         """
         had_data = {at for at, digest in self.digests.items() if digest not in (None, _ZEROS)}
         kept = [at for at in had_data if after.digests[at] == self.digests[at]]
@@ -161,7 +165,7 @@ class SampledContent:
 
 
 def sample_content(permit: ErasePermit) -> SampledContent:
-    """Return samples from the whole device, including the first and the last block. The page cache is not used.
+    """Return samples from the whole device, including the first and the last block. The reads bypass the page cache.
 
     Raises:
         DeviceError: the device cannot be opened.

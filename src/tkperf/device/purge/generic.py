@@ -19,12 +19,12 @@ BLKDISCARD = 0x1277
 BLKZEROOUT = 0x127F
 FALLOC_FL_KEEP_SIZE = 0x01
 FALLOC_FL_PUNCH_HOLE = 0x02
-# A chunk is large enough for the drive to erase in its own way, and small enough to show progress.
+# A chunk of this size is large enough that a drive can erase it efficiently, and small enough to show progress.
 CHUNKS = 64
 LEAST_CHUNK_BYTES = 1 << 30
 # Byte 5, bits 2 to 4, of the logical block provisioning VPD page (SBC-4): whether unmapped blocks read as zeros.
 LBPRZ_BITS = 0x1C
-# A vendor's tool may rewrite a whole large drive. The tools report no better limit.
+# A vendor's tool may overwrite a whole large drive. The tools do not report a more precise time limit.
 VENDOR_LIMIT_S = 24 * 3600.0
 
 
@@ -72,7 +72,9 @@ def _in_chunks(permit: ErasePermit, request: int, watch: PurgeWatch) -> None:
 
 
 def offer_hole_punching() -> PurgeMethod:
-    """Return the method for files. After this purge, the first write allocates new blocks, as on flash."""
+    """Return the purge method for files. After this purge, the first write allocates new blocks, as it does on
+    flash.
+    """
     return PurgeMethod(name="hole-punching", title="hole punched in the scratch file", reads_zero=True, act=_punch_hole)
 
 
@@ -90,7 +92,8 @@ def _punch_hole(permit: ErasePermit, _watch: PurgeWatch) -> None:
 
 
 def offer_command(command: str) -> PurgeMethod:
-    """Return a vendor's command as a method. tkperf replaces ``{device}`` in the command by the device's path.
+    """Return a vendor's command as a purge method. In the command, tkperf replaces ``{device}`` by the device's
+    path.
 
     Raises:
         UsageError: the command does not contain ``{device}``, is not a command line, or its program is missing.

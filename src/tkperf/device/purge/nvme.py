@@ -33,7 +33,7 @@ from tkperf.model.choices import NVME_PURGES
 from tkperf.model.errors import DeviceError, EngineError
 from tkperf.system.process import read_json_object
 
-# According to their specifications, drives format within minutes. Drives that overwrite their data need hours.
+# The specifications of drives state that a format ends within minutes. Drives that overwrite their data need hours.
 FORMAT_LIMIT_S = 6 * 3600.0
 
 OACS_FORMAT = 1 << 1
@@ -42,7 +42,7 @@ SANICAP_CRYPTO, SANICAP_BLOCK, SANICAP_OVERWRITE = 1 << 0, 1 << 1, 1 << 2
 # If bits 2:0 of DLFEAT are 001, deallocated blocks read as zeros.
 DLFEAT_MASK, DLFEAT_ZEROS = 0b111, 0b001
 SES_USER_DATA, SES_CRYPTO = 1, 2
-# Sanitize actions (SANACT) by method. They are numbers, because nvme-cli 1.16 accepts no names.
+# Sanitize actions (SANACT) by method. The values are numbers, because nvme-cli 1.16 does not accept names.
 EXIT_FAILURE, BLOCK_ERASE, OVERWRITE, CRYPTO_ERASE = 1, 2, 3, 4
 SANITIZE_ACTIONS = {
     "nvme-sanitize-block": (SANICAP_BLOCK, BLOCK_ERASE, "block erase"),
@@ -53,15 +53,14 @@ SANITIZE_ACTIONS = {
 NEVER_SANITIZED, SANITIZED, IN_PROGRESS, FAILED, SANITIZED_DEALLOCATED = range(5)
 # Pattern for the status as nvme-cli prints it, such as "(2) Sanitize in Progress."
 _STATUS = re.compile(r"\((\d+)\) ")
-# The sanitize state that an idle drive reports. Such a drive has left the failure state of its last
-# sanitize.
+# The sanitize state that an idle drive reports. A drive in this state has left the failure state of its last sanitize.
 IDLE_STATE = "(0) "
 # These words occur in the message of every nvme-cli version for the NVMe status "Sanitize In Progress" (1Dh).
 _ALL_VERSIONS_SAY = "a sanitize operation is in progress"
 
 
 def offer_nvme(identity: DeviceIdentity, disk: Path) -> tuple[Offer, ...]:
-    """Return the methods in the order of preference.
+    """Return the purge methods in the order of preference.
 
     The order is: format with user data erase, sanitize with block erase, sanitize with crypto erase, format with crypto
     erase, sanitize with overwrite.
@@ -152,7 +151,7 @@ def _offer_sanitize(
         name=name,
         title=f"NVMe Sanitize, {kind}",
         reads_zero=bit != SANICAP_CRYPTO and _deallocated_reads_zero(namespace),
-        # Overwriting wears the flash and does not leave it in the state of new flash.
+        # Overwriting wears the flash and does not return it to the state of new flash.
         automatic=bit != SANICAP_OVERWRITE,
         act=act,
     )
@@ -176,8 +175,8 @@ def find_nvme_sanitize(device: str) -> float | None:
 
 
 def _read_sanitize_log(path: str) -> Mapping[str, object] | None:
-    """Return the log, which nvme-cli prints under the name of the device; None: the drive refuses to return
-    the log because a sanitize is in progress.
+    """Return the sanitize log, which nvme-cli prints under the name of the device. None means that the drive does not
+    return the log because a sanitize is in progress.
     """
     try:
         log = _query("sanitize-log", "-o", "json", path)
@@ -190,12 +189,12 @@ def _read_sanitize_log(path: str) -> Mapping[str, object] | None:
 
 
 def _parse_status(log: Mapping[str, object], device: str) -> int:
-    """Return bits 2:0 of SSTAT.
+    """Return bits 2:0 of the field SSTAT in the sanitize log.
 
-    In nvme-cli 2.7 and 2.8, the words of the status are the key. In all other versions, the key is ``status``.
+    In nvme-cli 2.7 and 2.8, the text of the status is the key. In all other versions, the key is ``status``.
 
     Raises:
-        DeviceError: the log contains no such text, or a number that the specification reserves. In this
+        DeviceError: the log contains no status text, or contains a number that the specification reserves. In this
             case, a sanitize may be running or may have failed.
     """
     fields = log.get("sstat")
@@ -230,7 +229,7 @@ def _has_left_failure(log: Mapping[str, object], device: str) -> bool:
 
 
 def _is_readable(device: str) -> bool:
-    """Return whether the drive returns its first bytes. The read does not use the page cache."""
+    """Return whether the first bytes of the drive can be read. The read bypasses the page cache."""
     try:
         descriptor = os.open(device, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     except OSError:
@@ -258,7 +257,7 @@ def _share(log: Mapping[str, object]) -> float:
 
 
 def _wait_for_sanitize(device: Handle, watch: PurgeWatch) -> None:
-    """Wait for the end of a sanitize. The drive continues the sanitize even if tkperf ends."""
+    """Wait until a sanitize ends. The drive continues the sanitize even if tkperf ends."""
 
     def is_done() -> bool:
         log = _read_sanitize_log(device.path)

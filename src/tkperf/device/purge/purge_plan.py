@@ -1,4 +1,6 @@
-"""The purge methods that a device offers in the order of preference, and the choice and execution of a method."""
+"""The purge methods that a device supports, in the order of preference. The module also chooses and executes a
+method.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,18 @@ from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageErr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgePlan:
-    """The methods to purge a device in the order of preference, and the rejected methods with the reasons."""
+    """The methods that can purge a device, in the order of preference, and the rejected methods with the reasons."""
 
     methods: tuple[PurgeMethod, ...]
     refusals: tuple[PurgeRefusal, ...]
 
     def choose(self, name: str | None, *, device: str) -> PurgeMethod:
-        """Return the method with this name. Without a name, return the first method that tkperf may choose itself.
+        """Return the method with this name. If no name is given, return the first method that tkperf may choose without
+        a request.
 
         Raises:
-            UsageError: the device does not have the named method.
-            DeviceError: the device has no automatic method.
+            UsageError: the device does not support the named method.
+            DeviceError: the device supports no automatic method.
         """
         by_name = {method.name: method for method in self.methods}
         if name is not None:
@@ -88,14 +91,14 @@ def _offers(identity: DeviceIdentity) -> tuple[Offer, ...]:
 
 
 def refuse_purge_under_way(identity: DeviceIdentity) -> None:
-    """Refuse a drive that is still erasing itself, even if another program started the erase.
+    """Raise an error if a drive is still erasing itself, even if another program started the erase.
 
     If the target is a partition, a volume or a RAID set, the function asks the drives that the target uses.
 
     Raises:
         RefusedError: a drive is erasing itself.
-        DeviceError: the last erase of a drive failed, so that the drive accepts no reads and writes. The
-            error is also raised if tkperf does not know the status in the drive's sanitize log.
+        DeviceError: the last erase of a drive failed, so that the drive accepts no reads and writes. The error is also
+            raised if tkperf cannot interpret the status in the drive's sanitize log.
     """
     if identity.major_minor is None:
         return
@@ -125,7 +128,9 @@ def _find_drives(disk: Path) -> Iterator[Path]:
 
 
 def _find_erase_under_way(path: str, interface: str | None, disk: Path) -> float | None:
-    """Return the progress of a drive's running erase as a share (0..1); None: no erase runs."""
+    """Return the progress of an erase that a drive is executing, as a share (0..1). None means that no erase is
+    running.
+    """
     if find_nvme_controller(disk) is not None:
         return find_nvme_sanitize(path)
     if interface == "SATA":
@@ -139,7 +144,7 @@ def run_purge(permit: ErasePermit, method: PurgeMethod, *, watch: PurgeWatch = N
     """Erase the whole permitted target, and check that it is erased. Return the result of the check as a text.
 
     Raises:
-        DeviceError: the method failed, took too long, or left data behind.
+        DeviceError: the method failed, took too long, or did not erase all data.
         RefusedError: the permit is no longer valid.
     """
     permit.recheck()

@@ -15,7 +15,7 @@ from tkperf.model.errors import DeviceError, EngineError
 from tkperf.system.process import run_command
 
 START_LIMIT_S = 120.0
-# Formatting a large hard disk takes a day or more.
+# A large hard disk needs a day or more for a format.
 SCSI_ERASE_LIMIT_S = 48 * 3600.0
 # Service actions of Sanitize (operation code 48h): 1 is overwrite, 2 block erase, 3 crypto erase.
 SCSI_SANITIZES = {
@@ -23,8 +23,8 @@ SCSI_SANITIZES = {
     "scsi-sanitize-crypto": (3, "--crypto", "cryptographic erase"),
     "scsi-sanitize-overwrite": (1, "--overwrite", "overwrite"),
 }
-# sg_opcodes prints these words if the device supports a command in the form of the standard. The words
-# "supported [in a vendor specific manner]" mean another command.
+# sg_opcodes prints these words if the device supports a command as the standard defines it. The words "supported [in a
+# vendor specific manner]" mean that the command is different.
 SUPPORTED = "Command is supported [conforming to SCSI standard]"
 # Options with which sg_format keeps the protection information of a device. They set the fields FMTPINFO and PROTECTION
 # FIELD USAGE (manual of sg_format 1.49).
@@ -32,7 +32,7 @@ PROTECTION_OPTIONS = {1: ("--fmtpinfo=2", "--pfu=0"), 2: ("--fmtpinfo=3", "--pfu
 
 
 def offer_scsi(identity: DeviceIdentity) -> tuple[Offer, ...]:
-    """Return the methods in the order of preference, according to the operation codes that the device reports."""
+    """Return the purge methods in the order of preference, according to the operation codes that the device reports."""
     if identity.interface == "USB":
         because = "bridges of USB drives do not pass it on reliably"
         return tuple(PurgeRefusal(name=name, because=because) for name in SCSI_PURGES)
@@ -74,8 +74,8 @@ def _offer_sanitize(name: str, device: str) -> Offer:
 def _offer_format(identity: DeviceIdentity) -> Offer:
     """Return the method Format Unit, which every SCSI disk must support.
 
-    The verification shows whether the format erased the data. sg_format keeps the block size. Without an option,
-    sg_format would remove the protection information of a device.
+    The verification shows whether the format erased the data. sg_format does not change the block size. Without an
+    option, sg_format would remove the protection information of a device.
     """
     keeping = PROTECTION_OPTIONS.get(_read_protection_type(identity), ())
 
@@ -89,14 +89,16 @@ def _offer_format(identity: DeviceIdentity) -> Offer:
         name="scsi-format",
         title="SCSI Format Unit",
         reads_zero=False,
-        # A hard disk needs hours for a format, and a virtual disk may do nothing at all.
+        # A hard disk needs hours for a format. A virtual disk may ignore the command.
         automatic=identity.rotational is False and identity.interface == "SAS",
         act=act,
     )
 
 
 def _read_protection_type(identity: DeviceIdentity) -> int:
-    """Return the protection type with which a disk is formatted; 0: there is no protection information."""
+    """Return the protection type with which a disk is formatted. 0 means that the disk has no protection
+    information.
+    """
     if identity.major_minor is None:
         return 0
     disk = find_disk(find_node(identity.major_minor))
@@ -105,7 +107,8 @@ def _read_protection_type(identity: DeviceIdentity) -> int:
 
 
 def find_scsi_erase(path: str) -> float | None:
-    """Return the progress of a running format or sanitize as a share (0..1); None: neither operation runs.
+    """Return the progress of a running format or sanitize as a share (0..1). None means that neither operation is
+    running.
 
     Raises:
         DeviceError: the last format or sanitize failed.

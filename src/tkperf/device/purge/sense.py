@@ -1,5 +1,5 @@
-"""Sense data of a SCSI device, in which the device reports a running format or sanitize (SPC-6,
-section 4.4).
+"""Sense data of a SCSI device. In sense data, the device reports that a format or sanitize is running (SPC-6, section
+4.4).
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from tkperf.system.process import RunTool, run_command
 SENSE_LIMIT_S = 30.0
 # The denominator of a progress indication.
 PROGRESS_PARTS = 65536
-# Additional sense codes with their qualifiers, for a running format and a running sanitize.
+# Additional sense codes (ASC) with their qualifiers (ASCQ), for a running format and a running sanitize.
 ERASE_IN_PROGRESS = {(0x04, 0x04): "format", (0x04, 0x1B): "sanitize"}
-# A device that is not ready reports these codes while it starts, formats, rebuilds, tests or
-# sanitizes itself. Other states never end by themselves, such as a missing medium (3Ah) or a start that
-# needs a command (04h/02h).
+# A device that is not ready reports these codes while it starts, formats, rebuilds, tests or sanitizes itself. Other
+# states do not end without an action, such as a missing medium (3Ah) or a start that needs a command (04h/02h).
 _BECOMING_READY = {(0x04, qualifier) for qualifier in (0x01, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x1B)}
 # This code means: medium format corrupted, format command failed, sanitize command failed, or a similar failure.
 FORMAT_FAILED = 0x31
@@ -46,7 +45,7 @@ class Sense:
 
     @property
     def erase_under_way(self) -> str | None:
-        """Return ``format`` or ``sanitize`` while the device runs this operation."""
+        """Return ``format`` or ``sanitize`` if the device is executing this operation."""
         if self.key not in (SenseKey.NO_SENSE, SenseKey.NOT_READY):
             return None
         return ERASE_IN_PROGRESS.get((self.code, self.qualifier))
@@ -57,15 +56,15 @@ class Sense:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether the device runs no operation and reports nothing that would let a command
-        fail.
-        """
+        """Return whether the device runs no operation and reports no state in which a command would fail."""
         idle = self.key in (SenseKey.NO_SENSE, SenseKey.RECOVERED_ERROR)
         return idle and not self.erase_failed and self.erase_under_way is None
 
     @property
     def is_passing(self) -> bool:
-        """Return whether the state ends by itself. The device becomes ready, or it reports an event only once."""
+        """Return whether the state is temporary. The device becomes ready after some time, or it reports an event only
+        once.
+        """
         if self.key == SenseKey.NOT_READY:
             return (self.code, self.qualifier) in _BECOMING_READY
         return self.key == SenseKey.UNIT_ATTENTION and not self.erase_failed
@@ -77,8 +76,8 @@ class Sense:
 def read_sense(path: str, *, run: RunTool = run_command) -> Sense:
     """Return the sense data of a device. A device reports sense data even while it erases itself.
 
-    ``sg_requests --progress`` does not show how an erase ended. After a failed erase, it prints nothing and
-    exits with 0, as after a successful erase.
+    ``sg_requests --progress`` does not show whether an erase succeeded. After a failed erase, it prints nothing and
+    exits with 0, as it does after a successful erase.
 
     Raises:
         EngineError: sg_requests is missing or does not end, or the device returns no sense data.

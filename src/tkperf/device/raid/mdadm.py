@@ -1,4 +1,4 @@
-"""Linux software RAID. The sets are created, watched and removed with mdadm and the folder md in sysfs."""
+"""Linux software RAID. This module creates, watches and removes sets with mdadm and with the folder md in sysfs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tkperf.system.process import Completed, find_program, run_command
 
 MDADM_LIMIT_S = 120.0
 NODE_LIMIT_S = 30.0
-# If a resync makes no progress for this long, it will not end.
+# If a resync makes no progress during this time, tkperf assumes that it will not end.
 RESYNC_STALLED_S = 1800.0
-# The greatest space that mdadm uses on each member for itself. The data begins at most a thousandth of
-# the member's size after the start, rounded up to whole MiB, and ends with a whole chunk.
+# The greatest space that mdadm reserves on each member. The data begins within the first thousandth of the member,
+# after rounding up to whole MiB, and ends with a whole chunk.
 LEAST_KEPT_BYTES = 8 * MIB
 KEPT_SHARE = 512
-# KiB/s. While tkperf creates a set for a measurement, the resync need not leave time for other I/O.
+# The limit is in KiB/s. While tkperf creates a set for a measurement, the resync need not leave time for other I/O.
 SYNC_SPEED = "2000000"
 IDLE = ("idle", None)
 
@@ -53,7 +53,8 @@ class MdadmSet:
             )
 
     def least_capacity_bytes(self, members_bytes: Sequence[int]) -> int:
-        """Return the least capacity of a set of members with these sizes. Only mdadm knows the exact capacity.
+        """Return a lower limit of the capacity of a set whose members have these sizes. Only mdadm can calculate the
+        exact capacity.
 
         Raises:
             DeviceError: a member is too small for a set.
@@ -74,7 +75,7 @@ class MdadmSet:
         return (self._sysfs / "md").exists()
 
     def refuse_taken_node(self) -> None:
-        """Raise RefusedError if the device node already belongs to a set, because tkperf did not create this set."""
+        """Raise RefusedError if the device node already belongs to a set, because tkperf did not create that set."""
         if self.exists():
             raise RefusedError(
                 f"{self.path} already is a RAID set, so tkperf does not touch it. Choose another node. Or stop the "
@@ -91,7 +92,7 @@ class MdadmSet:
         self.refuse_taken_node()
         self._made = True
         config = self._config
-        # RAID 1 has no chunks, and RAID 0 has no resync that a bitmap could speed up.
+        # A RAID 1 has no chunks. A RAID 0 has no resync that a bitmap could shorten.
         chunk = [f"--chunk={config.strip_kib}"] if config.strip_kib and config.level != 1 else []
         bitmap = ["--bitmap=none"] if config.level != 0 else []
         self._mdadm(
@@ -120,7 +121,7 @@ class MdadmSet:
                 return  # RAID 0 has no resync
 
     def wait_until_ready(self, on_progress: OnProgress) -> None:
-        """Wait until the set is in sync and idle."""
+        """Wait until the set is synchronised and idle."""
         folder = self._sysfs / "md"
 
         def read_done() -> str:

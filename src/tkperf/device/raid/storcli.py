@@ -1,8 +1,8 @@
-"""MegaRAID controllers, which are used through storcli or perccli and the JSON output of these programs.
+"""MegaRAID controllers, which tkperf controls through storcli or perccli and their JSON output.
 
-The module follows Broadcom's "StorCLI reference manual" (12Gb/s MegaRAID tri-mode software) and the
-JSON layout documented there. The module was tested only with published outputs, which are in
-``tests/golden/tools/storcli.toml``, and never on hardware.
+The module follows Broadcom's "StorCLI reference manual" (12Gb/s MegaRAID tri-mode software) and the JSON layout
+documented there. The module was tested only with published outputs, which are in ``tests/golden/tools/storcli.toml``,
+and never on hardware.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from tkperf.system.process import find_program, run_command
 # tkperf uses only the first controller.
 CONTROLLER = "/c0"
 PROGRAMS = ("storcli64", "storcli", "perccli64", "perccli")
-# The folders of the vendors' packages, which are not on the PATH.
+# The folders in which the vendors' packages install the programs. These folders are not on the PATH.
 FOLDERS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli")
 STORCLI_LIMIT_S = 120.0
 _POLL_S = 5.0
-# The longest time from the creation of a virtual drive until the kernel shows the drive.
+# The longest wait until the kernel shows a virtual drive after its creation.
 APPEAR_LIMIT_S = 60.0
-# If an initialisation or erase makes no progress for this long, it will not end.
+# If an initialisation or erase makes no progress during this time, tkperf assumes that it will not end.
 CONTROLLER_STALLED_S = 3600.0
 # The state of a physical drive that belongs to no set: "unconfigured good".
 FREE_STATE = "UGood"
 OPTIMAL = "Optl"
-# The values of the drive group (DG) for a drive without a group.
+# The values in the column DG (drive group) for a drive without a group.
 NO_GROUP = ("-", "")
 ROWS = "rows"
 VD_OPERATIONS = "VD Operation Status"
 IN_PROGRESS, NOT_IN_PROGRESS = "in progress", "not in progress"
-# An erase or initialisation writes whole drives, so it is still running this many seconds after its start.
+# An erase or initialisation writes whole drives, so it is still in progress this many seconds after its start.
 BEGIN_LIMIT_S = 60.0
 # This command overwrites the drives once. Afterwards, the drives are no longer in the fresh state.
 ERASE = "MegaRAID drive erase, simple: overwritten once"
@@ -50,8 +50,8 @@ ERASE_NOTE = (
     "the drives and then, by its full initialisation, the set were overwritten by the controller: "
     "written, not in as-new state; not verifiable behind the controller"
 )
-# The controller prints binary units with decimal names, and uses a part of each drive for itself. The
-# usable size of a drive is at least the decimal size minus a hundredth.
+# The controller prints binary units with decimal names, and reserves a part of each drive. The usable size of a drive
+# is therefore not smaller than the decimal size minus one hundredth.
 _UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6}
 
 
@@ -72,7 +72,7 @@ class PhysicalDrive:
 
     @property
     def least_bytes(self) -> int | None:
-        """The least capacity according to ``size``; None: ``size`` cannot be read."""
+        """A lower limit of the capacity, derived from ``size``. None means that ``size`` cannot be parsed."""
         match = re.fullmatch(r"(\d+(?:\.\d+)?) ([TGM]B)", self.size)
         return int(float(match[1]) * _UNITS[match[2]] * 0.99) if match else None
 
@@ -133,7 +133,8 @@ class StorcliSet:
         return str(self._config.writepolicy)
 
     def least_capacity_bytes(self, drives: Sequence[PhysicalDrive]) -> int:
-        """Return the least capacity of a set of these drives. Only the controller knows the exact capacity.
+        """Return a lower limit of the capacity of a set of these drives. Only the controller can calculate the exact
+        capacity.
 
         Raises:
             DeviceError: the controller does not report the size of a drive.
@@ -172,7 +173,9 @@ class StorcliSet:
         )
 
     def refuse_used_drives(self) -> None:
-        """Raise RefusedError if a member belongs to a set or is being erased, or if the set could not be measured."""
+        """Raise RefusedError if a member belongs to a set or is being erased, or if tkperf could not measure
+        the set.
+        """
         for objection in find_view_objections():
             raise RefusedError(f"{objection.text}. Nothing was touched")
         for drive in self.drives():
@@ -203,7 +206,7 @@ class StorcliSet:
             )
 
     def serials(self) -> dict[str, str | None]:
-        """Return the serial number of each member, by the address of the member."""
+        """Return the serial number of each member. The address of the member is the key."""
         return {drive.address: drive.serial for drive in self.drives()}
 
     def purge_drives(self, permit: ControllerPermit, on_progress: OnProgress) -> str:
@@ -219,8 +222,8 @@ class StorcliSet:
         """Create the virtual drive, and read its number from the controller.
 
         Raises:
-            DeviceError: the controller refuses, the kernel gives the virtual drive another name, or a drive is
-                not one of the confirmed drives.
+            DeviceError: the controller refuses, the kernel assigns another name to the virtual drive, or a drive is not
+                one of the confirmed drives.
             RefusedError: a member is in use.
         """
         permit.require(self.serials())
@@ -243,7 +246,8 @@ class StorcliSet:
                 *strip,
             )
         finally:
-            # This also runs if the program failed, because a virtual drive that it created must be deleted again.
+            # This code also runs if the program failed, because a virtual drive that the program created must be
+            # deleted again.
             new = [
                 drive
                 for drive in self._virtual_drives()
@@ -264,7 +268,9 @@ class StorcliSet:
             )
 
     def initialise(self, on_progress: OnProgress) -> None:
-        """Initialise the virtual drive in full, and wait for the end. The state must then be optimal."""
+        """Initialise the whole virtual drive, and wait until the initialisation ends. The state must then be
+        optimal.
+        """
         self._call(self._vd, "start", "init", "full")
         self._wait([self._vd], "init", on_progress)
         drive = self.virtual_drive()
@@ -319,7 +325,7 @@ class StorcliSet:
         return drives
 
     def _wait(self, places: Sequence[str], operation: str, on_progress: OnProgress) -> None:
-        """Wait for an operation that was just started.
+        """Wait until an operation ends that was just started.
 
         The operation counts as ended on a drive only after it was seen in progress on this drive.
         """
@@ -347,7 +353,7 @@ class StorcliSet:
             raise DeviceError(f"{self.path}: the {operation} makes no progress. The last shares were {shares}")
 
     def _progress(self, place: str, operation: str) -> float | None:
-        """Return the progress of an operation as a share (0..1); None: the operation does not run."""
+        """Return the progress of an operation as a share (0..1). None means that the operation is not running."""
         data = self._call(place, "show", operation)
         # For a drive, the response itself is the state of the operation. For a virtual drive, the response
         # contains the state as a table.
@@ -369,7 +375,9 @@ class StorcliSet:
         return min(going, default=None)
 
     def _call(self, *words: str, missing_is_empty: bool = False) -> dict[str, object]:
-        """Run one command and return the data of its response. If the data is a list, it is under the key ``ROWS``."""
+        """Run one command and return the data of its response. If the data is a list, the result contains it under the
+        key ``ROWS``.
+        """
         command = " ".join(words)
         try:
             done = run_command([self._program, *words, "J"], timeout_s=STORCLI_LIMIT_S, must_finish=True)

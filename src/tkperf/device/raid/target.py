@@ -1,5 +1,5 @@
-"""A RAID set as the target of a run. The set is dissolved for purge and preconditioning, and created again for the
-measurement.
+"""A RAID set as the target of a run. For the purge and the preconditioning, tkperf stops the set. For the measurement,
+it creates the set again.
 
 tkperf purges and preconditions the members in parallel, as single drives. It then creates the set from the members, and
 measures the set only after the resync of the set has ended (docs/adr/0010).
@@ -21,7 +21,7 @@ from tkperf.device.write_cache import WriteCache
 from tkperf.model.errors import DeviceError
 from tkperf.model.record import OnNote, OnProgress, PurgeResult
 
-# Interval in seconds at which tkperf checks the threads that purge.
+# The interval in seconds at which tkperf checks the threads that purge the members.
 POLL_S = 0.5
 
 
@@ -35,14 +35,13 @@ class Member:
 
 
 class MdadmTarget:
-    """A software RAID set and its member drives during one run."""
+    """A software RAID set and its member drives as the target of one run."""
 
     def __init__(self, raid: MdadmSet, permit: SetPermit, members: Sequence[Member]) -> None:
         self._raid = raid
         self._permit = permit
         self._members = tuple(members)
-        # A set that was just created resyncs. If the set is dissolved before it is measured, nobody waits for the
-        # resync.
+        # A new set starts a resync. If the set is stopped before it is measured, tkperf does not wait for the resync.
         self._in_sync = False
 
     @property
@@ -55,7 +54,9 @@ class MdadmTarget:
             permit.recheck()
 
     def make_ready_to_fill(self) -> None:
-        """Stop the set if it exists, and hold the members again, because tkperf preconditions the members."""
+        """Stop the set if it exists, and hold the members exclusively again, because tkperf preconditions the
+        members.
+        """
         if not self._permit.is_made:
             return
         self._permit.recheck()
@@ -120,7 +121,7 @@ def _purge_in_parallel(members: Sequence[Member], on_progress: OnProgress, on_no
 
     A purge cannot be cancelled, so an interruption by the user takes effect when all purges have ended. The
     interruption may occur at any point of this function. A note therefore stays in its list, and a purging thread
-    checks repeatedly whether the note was answered.
+    checks repeatedly whether the note was recorded.
     """
     notes: list[_Note] = []
     shares: dict[int, float | None] = {}
@@ -162,7 +163,7 @@ def _purge_in_parallel(members: Sequence[Member], on_progress: OnProgress, on_no
                     reported = [share for share in shares.values() if share is not None]
                     on_progress(min(reported) if len(reported) == len(members) else None)
                 except BaseException as error:
-                    stopped_by = stopped_by or error  # a later error must not replace Ctrl-C
+                    stopped_by = stopped_by or error  # a later error must not replace the interruption by Ctrl-C
         finally:
             left.set()
     if stopped_by is not None:
@@ -171,7 +172,7 @@ def _purge_in_parallel(members: Sequence[Member], on_progress: OnProgress, on_no
 
 
 class StorcliTarget:
-    """A set of a MegaRAID controller during one run. The controller itself purges the drives."""
+    """A RAID set of a MegaRAID controller as the target of one run. The controller itself purges the drives."""
 
     def __init__(self, raid: StorcliSet, permit: SetPermit, drives: ControllerPermit, *, no_purge: bool) -> None:
         self._raid = raid
@@ -185,7 +186,7 @@ class StorcliTarget:
             self._permit.recheck()
 
     def make_ready_to_fill(self) -> None:
-        """Create the set to precondition it, because the drives of the controller cannot be written to separately."""
+        """Create the set for preconditioning, because tkperf cannot write to the single drives of the controller."""
         self.make_ready(on_progress=lambda _: None)
 
     def make_ready(self, *, on_progress: OnProgress) -> None:

@@ -1,1 +1,3 @@
-"""Searches for users of a device or file in the kernel's facts, with one module for each kind of user."""
+"""Searches for the users of a device or file. They use facts from the kernel, and each kind of user has its own
+module.
+"""

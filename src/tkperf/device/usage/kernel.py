@@ -1,5 +1,5 @@
-"""Users of a device or file inside the kernel, which no process shows: loop devices, swap space, exports, locks and
-leases.
+"""Users of a device or file inside the kernel, which are not visible as processes: loop devices, swap space, exports,
+locks and leases.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ LOOP_GET_STATUS64 = 0x4C05
 # struct loop_info64 in linux/loop.h. It begins with lo_device, lo_inode, lo_rdevice, lo_offset and lo_sizelimit.
 _INFO = struct.Struct("=3Q 2Q 4I 64s 64s 32s 2Q")
 DELETED = " (deleted)"
-# Attributes in sysfs and configfs that contain the path of a device or file, with the user of the device or file.
+# Attributes in sysfs and configfs that contain the path of a device or file. The second value names the user of this
+# device or file.
 EXPORTED_PATHS = {
     "kernel/config/nvmet/subsystems/*/namespaces/*/device_path": "an NVMe target (nvmet)",
     "kernel/config/nvmet/subsystems/*/passthru/device_path": "an NVMe target (nvmet)",
@@ -52,11 +53,11 @@ EXPORTING_MODULES = {
     "target_core_mod": "kernel/config/target",
     "usb_f_mass_storage": "kernel/config/usb_gadget",
 }
-# When a process has ended, it may take this long until the kernel has closed the files of the process.
+# After a process has ended, the kernel may need this long to close the files of the process.
 PATIENCE_S = 1.0
 # Kernels before this version also counted descriptors that were opened only for the name (O_PATH).
 _COUNTS_SINCE = (5, 3)
-# On these file systems, the server grants leases. The server may refuse a lease although nobody uses the file.
+# On these file systems, the server grants leases. The server may refuse a lease although no program uses the file.
 _SERVER_FILE_SYSTEMS = ("cifs", "smb3")
 
 
@@ -91,9 +92,9 @@ class LoopDevice:
 
     Attributes:
         number: the device number of the loop device itself.
-        backing: the file or device that the loop device uses; None: not known.
+        backing: the file or device that the loop device uses. None means that it is not known.
         says: the name of this file or device, as the kernel stored it, for messages.
-        asked: whether the loop driver itself reported ``backing``. Otherwise the name was looked up.
+        asked: whether the loop driver itself reported ``backing``. If not, tkperf found ``backing`` by its name.
     """
 
     name: str
@@ -117,7 +118,7 @@ def find_loops(sys_root: Path, dev_root: Path = DEV_ROOT) -> tuple[LoopDevice, .
 
 
 def ask_loop(node: Path, number: int) -> LoopBacking | None:
-    """Return the driver's report on the loop device with this number; None: the driver cannot be asked."""
+    """Return the driver's report on the loop device with this number. None means that the driver does not answer."""
     descriptor = open_device(node, number)
     if descriptor is None:
         return None
@@ -128,8 +129,8 @@ def ask_loop(node: Path, number: int) -> LoopBacking | None:
 
 
 def open_device(node: Path, number: int) -> int | None:
-    """Open a node of the block device with this number for reading. Return None if the node is missing or
-    belongs to another device.
+    """Open a node of the block device with this number for reading. Return None if the node is missing or belongs to
+    another device.
     """
     try:
         descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -143,9 +144,10 @@ def open_device(node: Path, number: int) -> int | None:
 
 
 def ask_backing(descriptor: int) -> LoopBacking | None:
-    """Return the backing of an open loop device or of its partition; None: it is not a loop device, or does not answer.
+    """Return the backing of an open loop device or of its partition. None means that the device is not a loop device,
+    or does not answer.
 
-    In this struct, the kernel encodes device numbers (huge_encode_dev) in the same way as for stat.
+    In this struct, the kernel encodes device numbers (huge_encode_dev) in the same format as for stat.
     """
     try:
         answer = fcntl.ioctl(descriptor, LOOP_GET_STATUS64, bytes(_INFO.size))
@@ -161,7 +163,7 @@ def ask_backing(descriptor: int) -> LoopBacking | None:
 
 
 def _look_up(says: str) -> LoopBacking | None:
-    """Return the backing that the name in sysfs leads to."""
+    """Return the backing to which the name in sysfs leads."""
     status = _find_status(says)
     if status is None:
         return None
@@ -171,8 +173,8 @@ def _look_up(says: str) -> LoopBacking | None:
 
 
 def stat_named(path: Path, file: FileId) -> os.stat_result | None:
-    """Return the status of a file if this name leads to the file in tkperf's mount namespace; None: the
-    name leads to another file or nowhere.
+    """Return the status of a file if this name leads to the file in tkperf's mount namespace. None means that the name
+    leads to another file or to no file.
 
     The name of the file behind a loop device may have been removed, or a mount may hide the name.
     """
@@ -184,8 +186,8 @@ def stat_named(path: Path, file: FileId) -> os.stat_result | None:
 
 
 def open_named(path: Path, file: FileId) -> int | None:
-    """Open a regular file for reading. Return None if this name does not lead to the file, or if this process
-    may not read the file.
+    """Open a regular file for reading. Return None if this name does not lead to the file, or if this process has no
+    permission to read the file.
     """
     status = stat_named(path, file)
     # Opening a file that is not a regular file may have side effects.
@@ -203,8 +205,8 @@ def open_named(path: Path, file: FileId) -> int | None:
 
 
 def _find_status(name: str) -> os.stat_result | None:
-    """Return the status of a file by the name that the kernel shows. The kernel's name may be the name of a
-    deleted file. None: the file is gone.
+    """Return the status of a file whose name the kernel shows. The name may be the name of a deleted file. None means
+    that the file no longer exists.
     """
     for path in (name, name.removesuffix(DELETED)):
         try:
@@ -216,7 +218,9 @@ def _find_status(name: str) -> os.stat_result | None:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Swap space. ``stat`` is None if the name leads nowhere, for example to a file of another namespace."""
+    """A file or device that is used as swap space. ``stat`` is None if the name cannot be resolved, for example because
+    it is the name of a file in another namespace.
+    """
 
     name: str
     stat: os.stat_result | None
@@ -224,8 +228,8 @@ class Swap:
 
 
 def find_swaps(proc_root: Path) -> tuple[Swap, ...]:
-    """Return the devices and files that are used as swap space. Each row of the list contains the escaped name and
-    kind.
+    """Return the devices and files that are used as swap space. Each row of the kernel's list contains the escaped name
+    and the kind.
     """
     rows = (row.split() for row in (exact_text(proc_root / "swaps") or "").split("\n")[1:])
     named = ((unescape(row[0]), row[1] != "partition") for row in rows if len(row) > 1)
@@ -234,12 +238,12 @@ def find_swaps(proc_root: Path) -> tuple[Swap, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """A user of a device or file inside the kernel. The user is known by the path, number or SCSI address
-    of the device or file.
+    """A use of a device or file inside the kernel. The kernel reports the path, the number or the SCSI address of the
+    device or file.
 
-    ``root`` is the root folder of a process in the mount namespace of the path. None: the path is in
-    tkperf's own namespace. ``superblock`` is the kernel's number of a file system that is mounted from a
-    file without a loop device. ``offset_bytes`` is the beginning of this file system in the file.
+    ``root`` is the root folder of a process in the mount namespace of the path. None means that the path is in tkperf's
+    own namespace. ``superblock`` is the kernel's number of a file system that is mounted from a file without a loop
+    device. ``offset_bytes`` is the beginning of this file system in the file.
     """
 
     user: str
@@ -251,8 +255,8 @@ class Export:
     offset_bytes: int = 0
 
     def find_path(self) -> str | None:
-        """Return a path that this process can open; None: no such path exists, for example because the path is
-        relative.
+        """Return a path that this process can open. None means that no such path exists, for example because the path
+        is relative.
         """
         if self.path is None or not self.path.startswith("/"):
             return None
@@ -286,10 +290,12 @@ def find_exports(sys_root: Path, proc_root: Path, mounts: tuple[Mount, ...]) -> 
 
 
 def _erofs(mount: Mount) -> Export:
-    """Return the use of a file or block device by an erofs file system, which needs no loop device to mount a file."""
+    """Return how an erofs file system uses a file or block device. An erofs file system can be mounted from a file
+    without a loop device.
+    """
     options = dict(option.partition("=")[::2] for option in mount.options.split(","))
     offset = options.get("fsoffset", "")
-    # Such a mount has no block device in the kernel. With the option fsid, the source is not a path.
+    # Such a mount has no block device in the kernel. If the option fsid is used, the source is not a path.
     is_of_file = mount.major_minor.startswith("0:") and "fsid" not in options
     return Export(
         user=f"the erofs mounted at {mount.point}{mount.where}",
@@ -320,7 +326,7 @@ def _parse_lio(info: str) -> Iterator[Export]:
 
 
 def find_nfs_opens(proc_root: Path) -> set[tuple[int, int]]:
-    """Return the file system and the inode of each file that clients of the NFS server have open."""
+    """Return the numbers of the file system and the inode for each file that clients of the NFS server have open."""
     files = set()
     for states in proc_root.glob("fs/nfsd/clients/*/states"):
         for major, minor, inode in _NFS_OPEN.findall(text(states) or ""):
@@ -329,8 +335,8 @@ def find_nfs_opens(proc_root: Path) -> set[tuple[int, int]]:
 
 
 def find_silent_modules(sys_root: Path) -> list[str]:
-    """Return loaded modules that may export devices, if configfs is not mounted and therefore does not show the
-    devices.
+    """Return loaded modules that may export devices, but whose exports are not visible because configfs is not
+    mounted.
     """
     return [
         module
@@ -341,7 +347,7 @@ def find_silent_modules(sys_root: Path) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileUse:
-    """State of a file. None means not known.
+    """The state of a file according to the kernel. None means that a value is not known.
 
     Attributes:
         swap: whether the kernel uses the file as swap space.
@@ -394,7 +400,8 @@ def _is_swap(descriptor: int) -> bool | None:
 
 
 def is_open_elsewhere(descriptor: int) -> bool | None:
-    """Return whether a file is open through any descriptor other than this one; None: not known.
+    """Return whether a file is open through another descriptor in addition to this one. None means that this is not
+    known.
 
     The kernel grants a write lease only if the file is not open elsewhere.
     """
@@ -402,7 +409,8 @@ def is_open_elsewhere(descriptor: int) -> bool | None:
     if version is None or (int(version[1]), int(version[2])) < _COUNTS_SINCE:
         return None
     until_s = time.monotonic() + PATIENCE_S
-    # If a process opens the file in this moment, the kernel would send SIGIO, which ends a process. SIGURG does not.
+    # If another process opens the file at this moment, the kernel sends a signal. The default signal SIGIO would end
+    # this process, but SIGURG does not.
     fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
     try:
         while True:

@@ -1,4 +1,4 @@
-"""Mounts in each mount namespace that tkperf can see, the folders of overlays, and the disks of the system."""
+"""Mounts in each mount namespace that tkperf can see, the folders of overlays, and the disks of the running system."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uuid import UUID
 from tkperf.device.sysfs import exact_text, find_disk, find_node, text, udev_properties
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
-# Options that contain one folder each. The last two options exist since Linux 6.8.
+# Mount options that contain one folder each. The last two options exist since Linux 6.8.
 _ONE_LAYER_OPTIONS = ("upperdir", "workdir", "lowerdir+", "datadir+")
 _LOWER_LAYER = re.compile(r"(?:\\.|[^:\\])+", re.DOTALL)
 # The mount points that the running system needs.
@@ -45,7 +45,9 @@ class Mount:
 
     @property
     def where(self) -> str:
-        """Words that follow the mount point in a message, with a leading space; empty for tkperf's own namespace."""
+        """Words that follow the mount point in a message, with a leading space. The text is empty for tkperf's own
+        namespace.
+        """
         return f" in the mount namespace of {self.seen_by}" if self.seen_by else ""
 
 
@@ -57,7 +59,9 @@ def unescape(field: str) -> str:
 
 
 def read_mounts(process: Path, seen_by: str | None) -> Iterator[Mount]:
-    """Yield the mounts that a process sees. If the process is gone or tkperf may not look into it, yield nothing."""
+    """Yield the mounts that a process sees. If the process has ended or tkperf has no permission to inspect it, yield
+    nothing.
+    """
     for row in (exact_text(process / "mountinfo") or "").split("\n"):
         before, _, after = row.partition(" - ")
         fields, rest = before.split(" "), after.split(" ")
@@ -77,9 +81,9 @@ def read_mounts(process: Path, seen_by: str | None) -> Iterator[Mount]:
 
 
 def find_btrfs_members(sys_root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name of each mounted btrfs with the major:minor of each of its devices.
+    """Yield the name of each mounted btrfs. Each name is paired with the major:minor of one of its devices.
 
-    The mounts of a btrfs have device numbers of their own, so mountinfo does not show the devices.
+    The mounts of a btrfs have their own device numbers, so mountinfo does not show the devices.
     """
     for node in sorted(sys_root.glob("fs/btrfs/*/devices/*")):
         major_minor = text(node.resolve() / "dev")
@@ -125,7 +129,7 @@ def find_mounted_path(path: str | Path, mounts: Sequence[Mount], proc_root: Path
 
 
 def find_layers(mounts: Sequence[Mount]) -> Iterator[tuple[Mount, str]]:
-    """Yield each overlay with each of its folders. For eCryptfs, yield the folder that is decrypted."""
+    """Yield each overlay with each of its folders. For eCryptfs, yield the folder that contains the encrypted files."""
     for mount in mounts:
         if mount.kind == "ecryptfs":
             yield mount, mount.source
@@ -149,10 +153,10 @@ def _without_backslashes(value: str) -> str:
 
 
 def holds(overlay: Mount, layer: str, target: Path, mounts: Sequence[Mount], proc_root: Path) -> bool | None:
-    """Return whether a file is in a folder of an overlay; None: this can no longer be determined.
+    """Return whether a file is in a folder of an overlay. None means that this can no longer be determined.
 
-    The function compares the places of file and folder in their file system, so bind mounts make no difference.
-    If these places are not known, it compares the folders above the file.
+    The function compares the places of file and folder in their file system, so bind mounts make no difference. If
+    these places are not known, it compares the folders above the file.
     """
     ways = [str(overlay.process / "root") + layer, layer]
     reachable = False
@@ -176,7 +180,7 @@ def holds(overlay: Mount, layer: str, target: Path, mounts: Sequence[Mount], pro
 def shows(overlay: Mount, target: Path) -> bool:
     """Return whether an overlay shows a file at any path that ends like the file's own path.
 
-    The names of an overlay's folders are useless if the folders were renamed, or if the names are relative to an
+    The names of an overlay's folders cannot be used if the folders were renamed, or if the names are relative to an
     unknown folder. In the overlay, a file of a lower or upper layer has the same inode number as in its layer.
     """
     root = str(overlay.process / "root") if overlay.seen_by else ""
@@ -197,7 +201,8 @@ def shows(overlay: Mount, target: Path) -> bool:
 
 
 def find_system_disks(sys_root: Path, mounts: Iterable[Mount]) -> dict[Path, str]:
-    """Return the sysfs folders of the whole disks from which the system runs or was booted, each with the reason.
+    """Return the sysfs folders of the whole disks that the running system uses or from which it was booted. Each folder
+    is paired with the reason.
 
     The mounts of process 1 are used, because tkperf has other mounts if it runs in a chroot or container.
     """
@@ -218,7 +223,9 @@ def find_system_disks(sys_root: Path, mounts: Iterable[Mount]) -> dict[Path, str
 
 
 def _disks_below(node: Path) -> Iterator[Path]:
-    """Yield the physical disks below a node, through any number of RAID, LVM and encryption layers."""
+    """Yield the physical disks below a node. The number of RAID, LVM and encryption layers between them is not
+    limited.
+    """
     if not node.exists():
         return
     disk = find_disk(node)

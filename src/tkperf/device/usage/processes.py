@@ -1,7 +1,7 @@
-"""One look at all processes: the files that they have open, mapped or running, and their mount namespaces.
+"""A survey of all processes: the files that they have open, mapped or running, and their mount namespaces.
 
-Processes start and end during the look, so tkperf skips processes that are gone. tkperf counts the processes into
-which it may not look.
+Processes start and end during the survey, so tkperf skips processes that have ended. tkperf counts the processes that
+it has no permission to inspect.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ KCMP_FILES = 2
 _KCMP_CALL = {"x86_64": 312, "aarch64": 272, "riscv64": 272}
 _IO_URING = "anon_inode:[io_uring]"
 _REGISTERED = re.compile(r"^ *\d+: (.+)$", re.MULTILINE)
-# Fields of a line: address range, mode, device, inode and name (proc(5)). Only shared mappings are written to the file.
+# Fields of a line: address range, mode, device, inode and name (proc(5)). Only writes to shared mappings reach the
+# file.
 _MAPPING = re.compile(rb"^([0-9a-f]+-[0-9a-f]+) (\S{4}) \S+ ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)$", re.MULTILINE)
 _SHARED_WRITABLE = re.compile(rb"^.{1,40} .w.s ", re.MULTILINE)
 _LIBC = ctypes.CDLL(None)
 
 
 class How(StrEnum):
-    """Ways in which a process uses a target. The strongest way is first."""
+    """The kinds of use of a target by a process. The strongest kind is the first."""
 
     RUNNING = "runs"
     OPEN = "has open"
@@ -55,13 +56,13 @@ class Use:
 
 @dataclass(slots=True)
 class ProcessSurvey:
-    """The results of one look at all processes.
+    """The results of one survey of all processes.
 
     Attributes:
         uses: the uses by processes other than tkperf and its children.
         own: the process ids of tkperf and its children, if they use the target.
         namespaces: one process of each mount namespace.
-        closed: the number of processes into which tkperf may not look.
+        closed: the number of processes that tkperf has no permission to inspect.
     """
 
     uses: list[Use] = field(default_factory=list)
@@ -71,12 +72,12 @@ class ProcessSurvey:
 
 
 def look_at_processes(proc_root: Path, target: TargetNodes, *, file_systems: set[int]) -> ProcessSurvey:
-    """Look at every process once, and return the uses of the target.
+    """Examine every process once, and return the uses of the target.
 
     Args:
-        target: the target. With an empty target, the look finds only mount namespaces.
-        file_systems: the kernel's numbers of the file systems that contain the target's files. On btrfs and
-            overlays, these numbers differ from the numbers of stat.
+        target: the target. If the target is empty, the result contains only mount namespaces.
+        file_systems: the kernel's numbers of the file systems that contain the target's files. On btrfs and overlays,
+            these numbers differ from the numbers that stat returns.
     """
     processes = ProcessSurvey()
     for name in sorted((name for name in os.listdir(proc_root) if name.isdecimal()), key=int):
@@ -108,7 +109,7 @@ def find_openers(proc_root: Path, held: os.stat_result) -> list[str]:
     return list(dict.fromkeys(use.process for use in processes.uses))
 
 
-# The name of the used part of the target, the way of use, and whether the process writes to the part.
+# The name of the used part of the target, the kind of use, and whether the process writes to the part.
 _Found = tuple[str, How, bool]
 
 
@@ -133,10 +134,10 @@ def _uses_of(process: Path, target: TargetNodes, file_systems: set[int]) -> Iter
 def _tasks_of_their_own(process: Path) -> Iterator[Path]:
     """Yield threads whose descriptors differ from the descriptors of their process, or cannot be compared with them.
 
-    Threads whose process has ended before them are included.
+    The result includes threads that still run although the main thread of their process has ended.
     """
     try:
-        # The folder has two links and one for each thread. Most processes have only one thread.
+        # The link count of the folder is two plus the number of threads. Most processes have only one thread.
         if os.stat(f"{process}/task").st_nlink <= 3:
             return
         tasks = [name for name in os.listdir(f"{process}/task") if name != process.name]
@@ -149,7 +150,7 @@ def _tasks_of_their_own(process: Path) -> Iterator[Path]:
 
 
 def can_compare(proc_root: Path) -> bool:
-    """Return whether process numbers in this /proc are the same numbers as in system calls."""
+    """Return whether the process numbers in this /proc are the same numbers that system calls use."""
     try:
         return os.readlink(proc_root / "self") == str(os.getpid())
     except OSError:
@@ -184,7 +185,7 @@ def _descriptors(task: Path, target: TargetNodes) -> Iterator[_Found]:
 
 
 def _open_mode(task: Path, descriptor: str) -> bool | None:
-    """Return whether a descriptor is open for writing; None: it was opened only for the path (O_PATH)."""
+    """Return whether a descriptor is open for writing. None means that it was opened only for the path (O_PATH)."""
     for row in (text(task / "fdinfo" / descriptor) or "").splitlines():
         if row.startswith("flags:"):
             flags = int(row.split()[1], 8)
@@ -213,7 +214,9 @@ def _registered(task: Path, folder: int, name: str, target: TargetNodes) -> Iter
 
 
 def _mappings(task: Path, target: TargetNodes, file_systems: set[int]) -> Iterator[_Found]:
-    """Yield the mapped parts of the target. A file counts for any mapping, a device only if writes reach it."""
+    """Yield the parts of the target that a task has mapped. For a file, every mapping counts. For a device, a mapping
+    counts only if writes reach the device.
+    """
     try:
         with open(f"{task}/maps", "rb") as opened:
             maps = opened.read()
@@ -237,8 +240,8 @@ def _mappings(task: Path, target: TargetNodes, file_systems: set[int]) -> Iterat
 def _name_of_mapped(
     way: str, name: str, file: tuple[int, int], target: TargetNodes, file_systems: set[int]
 ) -> str | None:
-    """Return the name of a mapped file. If permitted (root), use the mapping itself, and otherwise the kernel's
-    list.
+    """Return the name of a mapped file. The function follows the link of the mapping if it has the permission (root).
+    Otherwise it uses the kernel's list.
     """
     with suppress(OSError):
         return target.name_of(os.stat(way))

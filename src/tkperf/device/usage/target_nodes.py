@@ -2,7 +2,7 @@
 
 A whole disk includes its partitions, and a partition includes its disk. A loop device includes the file or device that
 it uses. A drive includes its other paths and its SCSI and NVMe character devices. tkperf compares numbers, not names,
-except where the kernel gives only a name.
+except if the kernel reports only a name.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class TargetNodes:
         return self.characters.get(status.st_rdev) if kind == stat.S_IFCHR else None
 
     def name_of_path(self, path: str) -> str | None:
-        """Return the name of the file or node to which a path leads; None: the path leads to no part of the
-        target, or nowhere.
+        """Return the name of the file or node to which a path leads. None means that the path does not exist, or leads
+        to no part of the target.
         """
         try:
             return self.name_of(os.stat(path))
@@ -83,14 +83,16 @@ class TargetNodes:
         return node.name if node else None
 
     def name_of_base(self, base: str) -> str | None:
-        """Return the name of the part of the target whose path ends with ``base``; None: there is no such part."""
+        """Return the name of the part of the target whose path ends with ``base``. None means that there is no such
+        part.
+        """
         named = (node.name for node in self.devices if node.name == base)
         return self.bases.get(base) or next(named, None)
 
     def is_name_of_file(self, name: str) -> bool:
         """Return whether a name belongs to a file of the target.
 
-        A file must not be open at all, while a device may have readers.
+        No other program may have a file open, while a device may have readers.
         """
         return name in self.files.values()
 
@@ -99,7 +101,9 @@ class TargetNodes:
         return loop.number in self.nodes or loop.number in self.underlying
 
     def name_behind(self, loop: LoopDevice) -> str | None:
-        """Return the name of the part of the target that a loop device uses; None: it uses no part of the target."""
+        """Return the name of the part of the target that a loop device uses. None means that it uses no part of the
+        target.
+        """
         backing = loop.backing
         if backing is None:
             return None
@@ -109,7 +113,7 @@ class TargetNodes:
 
 
 def find_target_nodes(major_minor: str, loops: tuple[LoopDevice, ...], sys_root: Path) -> TargetNodes:
-    """Return a block device with all that belongs to it, including the files and devices that loop devices use."""
+    """Return a block device and all devices and files that belong to it, including those that loop devices use."""
     layers = _Layers(loops, sys_root)
     layers.add(os.makedev(*map(int, major_minor.split(":"))), claimed=False)
     disks = {find_disk(folder) for folder in (*layers.nodes.values(), *layers.underlying.values())}
@@ -127,11 +131,11 @@ def find_target_nodes(major_minor: str, loops: tuple[LoopDevice, ...], sys_root:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRange:
-    """The part of a file that a block device reads and writes through loop devices.
+    """The part of a file that a block device uses through loop devices.
 
     Attributes:
         loop: the loop device that uses the file.
-        file: device and inode of the file; None: the driver did not report them.
+        file: device and inode of the file. None means that the driver did not report them.
         path: the name of the file, as the kernel stored it.
     """
 
@@ -182,13 +186,13 @@ def find_file_ranges(
 def find_written_layers(
     major_minor: str, loops: tuple[LoopDevice, ...], sys_root: Path
 ) -> tuple[tuple[Path, ...], FileRange | None]:
-    """Return the places where the kernel counts or records each write that may reach a block device: sysfs
-    folders of devices, and the file that they use.
+    """Return the places where the kernel counts or records each write that may reach a block device. The places are
+    sysfs folders of devices, and the file that these devices use.
 
-    These places are the device itself and, for a loop device or a partition of a loop device, the devices and
-    the file that the loop device uses. A write to another partition of this loop device is also counted, because
-    it cannot be distinguished from a write to this partition. The members of a volume are not included, because
-    other volumes may be on them.
+    These places are the device itself and, for a loop device or a partition of a loop device, the devices and the file
+    that the loop device uses. A write to another partition of this loop device is also counted, because it cannot be
+    distinguished from a write to this partition. The members of a volume are not included, because other volumes may be
+    on them.
     """
     folders: list[Path] = []
     device = os.makedev(*map(int, major_minor.split(":")))
@@ -221,7 +225,9 @@ class _Layers:
     unasked: list[str] = field(default_factory=list)
 
     def add(self, device: int, *, claimed: bool) -> None:
-        """Add a device and the layers below it. ``claimed``: whether the layer above has a claim on the device."""
+        """Add a device and the layers below it. ``claimed`` states whether the layer above has a claim on the
+        device.
+        """
         if device in (self.claimed if claimed else self.exact):
             return
         if claimed:
@@ -266,7 +272,7 @@ def _related(node: Path, disk: Path, sys_root: Path) -> list[Path]:
 
 
 def find_other_paths(disk: Path, sys_root: Path) -> list[Path]:
-    """Return other disks of the kernel with the same world-wide name. They are other paths to the same drive."""
+    """Return other disks of this host with the same world-wide name. They are other paths to the same drive."""
 
     def name_of(folder: Path) -> str | None:
         return text(folder / "wwid") or text(folder / "device/wwid")
@@ -289,8 +295,8 @@ def _overlapping(partition: Path, disk: Path) -> list[Path]:
 
 
 def find_disjoint_partitions(node: Path, disk: Path) -> tuple[Path, ...]:
-    """Return the partitions of a disk that share no sector with a partition of this disk, or of the same drive
-    on another path. For a whole disk, the result is empty.
+    """Return the partitions of a disk that share no sector with ``node``. ``node`` is a partition of this disk, or of
+    the same drive on another path. For a whole disk, the result is empty.
     """
     if find_disk(node) == node:
         return ()
@@ -304,8 +310,8 @@ def find_disjoint_partitions(node: Path, disk: Path) -> tuple[Path, ...]:
 
 
 def _character_devices(disks: set[Path]) -> dict[int, str]:
-    """Return SCSI generic nodes and NVMe controllers by device number. They write without the block device or its
-    claim.
+    """Return SCSI generic nodes and NVMe controllers by device number. Programs can write through them without the
+    block device and without its claim.
     """
     folders: list[Path] = []
     for disk in disks:
