@@ -14,11 +14,12 @@ from tkperf.model.errors import InputFileError, UsageError
 from tkperf.model.input_files import SETTINGS_BYTES, read_input
 from tkperf.model.strict import decode_strictly, quote_value
 
-# The fewest members for each level. mdadm would accept fewer members for some levels, but the result is no such set.
+# The smallest number of members for each level. mdadm accepts fewer members for some levels, but such a set does not
+# have the properties of the level.
 FEWEST_MEMBERS = {0: 2, 1: 2, 5: 3, 6: 4, 10: 4}
-# The greatest number of members in a set of mdadm. Controllers can join 240 members.
+# The greatest number of members in a set that mdadm creates. A controller can combine 240 members.
 MOST_MEMBERS = 384
-# TKperf's values for those keys of a controller's set that raid.json does not contain.
+# TKperf's values for the keys of a controller's set that raid.json does not contain.
 CONTROLLER_DEFAULTS = {"readpolicy": "nora", "writepolicy": "wt", "stripsize": 256}
 _LEADING_0 = re.compile(r"\b0+(?=[0-9])")
 EXAMPLE = '{"devices": ["/dev/sdb", "/dev/sdc"], "raidlevel": 1, "type": "sw_mdadm"}'
@@ -59,7 +60,7 @@ class RaidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     @property
     def data_members(self) -> float:
-        """The number of members whose capacity is available for data in the set."""
+        """The number of members whose capacity the set offers for data."""
         count = float(len(self.devices))
         return {0: count, 1: 1.0, 5: count - 1, 6: count - 2, 10: count / 2}[self.level]
 
@@ -87,7 +88,7 @@ def load_raid_config(path: Path) -> RaidConfig:
 
 
 def _find_fault(config: RaidConfig) -> str | None:
-    """Return the first fault that no schema can exclude, as ``key: reason``; None: there is no fault."""
+    """Return the first fault that a schema cannot exclude, as ``key: reason``. None means that there is no fault."""
     if config.raidlevel not in (*FEWEST_MEMBERS, *map(str, FEWEST_MEMBERS)):
         levels = ", ".join(map(str, FEWEST_MEMBERS))
         return f"raidlevel: {quote_value(config.raidlevel)} is not one of {levels}"
@@ -105,7 +106,7 @@ def _find_fault(config: RaidConfig) -> str | None:
 
 def _is_strip_size(value: int | str) -> bool:
     if isinstance(value, str):
-        # int() also accepts digits of other scripts, but the tools do not.
+        # The function int() also accepts digits of other scripts, but the RAID tools do not.
         return re.fullmatch("[1-9][0-9]{0,4}", value) is not None and _is_strip_size(int(value))
     return 4 <= value <= 65536
 
