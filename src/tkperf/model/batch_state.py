@@ -1,4 +1,4 @@
-"""A batch of drives: what the user saw of each drive before consent, and the progress of each drive."""
+"""A batch of drives: the facts that the user saw about each drive before consent, and the progress of each drive."""
 
 from __future__ import annotations
 
@@ -24,36 +24,37 @@ class DriveStage(StrEnum):
     FAILED = "failed"
     """An error ended the run of the drive, or the run could not begin."""
     STOPPED = "stopped"
-    """The user stopped the run. The run can be resumed."""
+    """The stage of a drive whose run the user stopped. The run can be resumed."""
     KILLED = "killed"
     """The process of the drive was killed, or ended without a message. The run can be resumed."""
     CONSENT_ENDED = "consent ended"
-    """The drive was waiting for its turn when its process, or the process of the batch, ended. tkperf asks for consent
-    again.
+    """The drive was waiting for the start of its measurement when its process, or the process of the batch, ended.
+    tkperf asks for consent again.
     """
 
     @property
     def has_begun(self) -> bool:
-        """Return whether tkperf told the process of the drive to begin. If so, a run file may exist."""
+        """Return whether tkperf told the process of the drive to begin. In this case, a run file may exist."""
         return self not in (DriveStage.WAITING, DriveStage.CONSENT_ENDED)
 
 
 IN_TROUBLE = (DriveStage.FAILED, DriveStage.KILLED, DriveStage.CONSENT_ENDED, DriveStage.STOPPED)
-"""Stages in which the measurement of a drive ended early. ``tkperf resume`` continues with the drives in these stages.
+"""Stages in which the measurement of a drive ended early. ``tkperf resume`` continues with the drives in these
+stages.
 """
 
 
 class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
-    """A drive as the user sees the drive before consent. The process of the drive reads these facts.
+    """A drive as tkperf shows it to the user before consent. The process of the drive reads these facts.
 
     Attributes:
-        number: the place of the drive in the batch, from 1.
+        number: the place of the drive in the batch, counted from 1.
         name: the name of the run.
-        host: the host to which the drive is attached; None: this host.
-        slot: the slot of the drive, from the user or from the host.
+        host: the host to which the drive is attached. None means this host.
+        slot: the slot of the drive, as the user or the host names it.
         data: the data that tkperf recognised on the drive.
-        confirm_id: the text that confirms the erasure; None: no data is lost.
-        is_file: the target is a file and not a drive.
+        confirm_id: the text that confirms the erasure. None means that no data is lost.
+        is_file: whether the target is a file and not a drive.
         link: the link of the drive in words, such as ``PCIe 4.0 x4``.
     """
 
@@ -78,7 +79,7 @@ class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """Return the name of the drive for people: the slot with the serial number, such as ``slot 7 (S4510-17)``. If
+        """Return the name of the drive for messages: the slot with the serial number, such as ``slot 7 (S4510-17)``. If
         the serial number is not known, return the name of the run.
         """
         serial = self.serial or self.name
@@ -89,23 +90,23 @@ class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """Return a digest of everything that the user saw about the drive. The user's answer contains the digest. The
-        process of the drive then compares the digest with its own digest of the drive.
+        """Return a digest of everything that the user saw about the drive. The user's answer contains this digest. The
+        process of the drive compares it with the digest of the facts that the process itself reads.
         """
         shown = json.dumps(msgspec.to_builtins(self), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(shown.encode()).hexdigest()
 
 
 class BatchPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of a drive in its batch, and what the drive shared with the other drives. The process of the drive
-    receives the place with the command to begin, and the run file stores the place.
+    """The place of a drive in its batch, and the resources that the drive shared with the other drives. The process of
+    the drive receives the place with the command to begin, and the run file stores the place.
 
     Attributes:
         name: the name of the batch.
-        number: the number of the drive in the batch, from 1.
+        number: the number of the drive in the batch, counted from 1.
         others: the largest number of other drives that were measured at the same time.
-        sharing: what is known about the effect of the other drives on this drive's results.
-        cpus: the CPUs that only this drive used; empty: the drive shared its CPUs with other drives.
+        sharing: a text about the effect of the other drives on this drive's results.
+        cpus: the CPUs that only this drive used. If the value is empty, the drive shared its CPUs with other drives.
     """
 
     name: str
@@ -145,8 +146,8 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
         ``stopped by the user``.
         """
         if self.stage is DriveStage.STOPPED and self.text.startswith(self.stage):
-            # The rest of the message repeats commands for the run of the drive, but the user needs the commands for the
-            # batch.
+            # The rest of the message repeats commands for the run of this drive. The user needs the commands for the
+            # batch instead.
             return drop_controls(self.text.split("; ")[0])
         return drop_controls(": ".join(filter(None, (self.stage, self.text))))
 
@@ -163,8 +164,8 @@ def find_place(host: Mapping[str, object]) -> BatchPlace | None:
 
 
 class ConnectedHost(msgspec.Struct, frozen=True, kw_only=True, tag="host"):
-    """A host of a batch, as tkperf found it at the last connection. The ledger of the batch has a line with this
-    record.
+    """A host of a batch, as tkperf found it at the last connection. The ledger of the batch contains this record as one
+    line.
 
     Attributes:
         host: the name that is passed to SSH.
@@ -183,13 +184,13 @@ class ConnectedHost(msgspec.Struct, frozen=True, kw_only=True, tag="host"):
 
 
 class SnapshotMark(msgspec.Struct, frozen=True, kw_only=True):
-    """Mark of a run file that was copied from another host, during the run or after the run.
+    """The mark in a run file that was copied from another host, during the run or after the run.
 
     Attributes:
         host: the name of the host in the batch.
         utc: time of the copy, according to the clock of the machine on which the batch runs.
-        ahead_s: the clock of the host minus the clock of that machine, in seconds. The clock of the host gave the times
-            in the file.
+        ahead_s: the clock of the host minus the clock of that machine, in seconds. The times in the file are times of
+            the host's clock.
         running: whether the run continued after the copy.
     """
 
@@ -216,13 +217,14 @@ def find_snapshot(host: Mapping[str, object]) -> SnapshotMark | None:
 
 
 class BatchState(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch, as the ledger describes the batch.
+    """The state of a batch according to its ledger.
 
     Attributes:
         path: the ledger, NAME.batch.
         began_utc: the time at which the user confirmed the drives.
-        supervisor: the number (PID) of the process that starts the runs of the drives; None: no such process runs.
-        claims: text of the claims file; None: the batch has no claims file.
+        supervisor: the number (PID) of the process that starts the runs of the drives. None means that no such process
+            runs.
+        claims: text of the claims file. None means that the batch has no claims file.
         claims_path: path of the claims file, for messages and to find the baseline.
         notes: notes about the whole batch, such as budgets, and the read rates of drives alone and together.
     """
@@ -238,8 +240,9 @@ class BatchState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_under_way(self) -> bool:
-        """Return whether any drive is being measured or waits for its turn. A second measurement, in which the drive
-        runs alone, counts as well. If another machine follows the batch, the result is that of the last known state.
+        """Return whether a drive is being measured or waits for its measurement. A second measurement, in which the
+        drive runs alone, counts as well. If another machine follows the batch, the result describes the last known
+        state.
         """
         return self.supervisor is not None or any(
             drive.stage is DriveStage.RUNNING and drive.shown.host is None for drive in self.drives

@@ -1,7 +1,8 @@
-"""Names that the command line accepts, and limits of the numbers.
+"""Names that the command line accepts, and limits of the numbers that it accepts.
 
-Help, completion and wrong calls need only the names, so this module does not import the tests, drives and profiles to
-which the names refer. Those modules contain the same names, and tests/model/test_choices.py compares both lists.
+Help, completion and the check of arguments need only the names. For this reason, this module does not import the tests,
+drives and profiles to which the names refer. Those modules contain the same names, and tests/model/test_choices.py
+compares both lists.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ KERNEL_PURGES = ("discard", "write-zeroes")
 # Methods that the option --purge accepts. The order has no meaning.
 PURGES = (*NVME_PURGES, *ATA_PURGES, *SCSI_PURGES, *KERNEL_PURGES)
 
-# These limits are far beyond every useful value. The limits only refuse typing errors.
+# These limits are far beyond every useful value. Their only purpose is to refuse typing errors.
 MOST_JOBS = 1024
 DEEPEST_QUEUE = 65_536
 LONGEST_STEP_S = 86_400
@@ -105,8 +106,8 @@ def profiles_folder() -> Path:
     return Path(__file__).parents[1] / "procedures/profiles"
 
 
-# Each pattern matches the names that express a purpose. "preconditioned" is excluded, because the word describes the
-# state of a drive after preconditioning.
+# Each pattern matches the names that express a purpose. No pattern matches "preconditioned", because this word
+# describes the state of a drive after preconditioning.
 _PURPOSES = {
     "precondition": r"pre[-_ ]?cond(?!\w*ed(?![a-z]))|(?<![a-z])wipc(?![a-z])|workload[-_ ]?independent",
     "fill": r"(?<![a-z])((pre|seq|rand|rnd|over)[-_ ]?)?fill(s|ing|up)?(?![a-z])",
@@ -118,8 +119,8 @@ _PURPOSES = {
 _AFTERWARDS = r"(?<![a-z])(after|post|no|without)[-_ ].*"
 # Workload-dependent preconditioning consists of the rounds that the PTS measures until they are steady.
 _ROUNDS = r"(?<![a-z])wdpc(?![a-z])|workload[-_ ]?dependent"
-# These words name conditions and not actions, as in "read-warm" next to "read-cold", "fill80-randwrite" and
-# "steady-trim".
+# These words describe conditions and not actions, for example in "read-warm" (in contrast to "read-cold"),
+# "fill80-randwrite" and "steady-trim".
 _CONDITIONS = r"(?<![a-z])(warm(?![-_ ]?up)|trim|discard|wipe|fill(ed)?[-_ ]?\d+)(?![a-z])"
 # A folder may also be named after a drive or a condition. The name of a folder therefore expresses a purpose only if
 # the whole name matches.
@@ -140,11 +141,11 @@ def find_purposes(*names: str, folder: str = "") -> tuple[str, ...]:
 
 def prepares(*names: str, folder: str = "", writes: bool = True) -> bool:
     """Return whether the load with these names prepares the device. A name that only describes the state of the device
-    does not suffice.
+    is not sufficient.
 
     Args:
-        writes: whether the load writes. A load without writes cannot fill or precondition a device, but such a load can
-            warm up a cache.
+        writes: whether the load writes. A load without writes cannot fill or precondition a device, but can warm up a
+            cache.
     """
     purposes = find_purposes(
         *(re.sub(f"{_AFTERWARDS}|{_CONDITIONS}", "", name.lower(), flags=re.DOTALL) for name in names), folder=folder

@@ -21,7 +21,9 @@ _EXAMINING = threading.Lock()
 
 
 def examine(type_: Any) -> None:
-    """Make msgspec examine a type and all types in it, unless msgspec has already examined the type."""
+    """Make msgspec examine a type and all types in it. If msgspec has already examined the type, the call has no
+    effect.
+    """
     if type_ not in _EXAMINED:
         with _EXAMINING:
             msgspec.json.Decoder(type_)
@@ -29,7 +31,7 @@ def examine(type_: Any) -> None:
 
 
 def convert(value: object, type_: type[T]) -> T:
-    """Return plain data as a ``type_``.
+    """Return plain data as an object of the type ``type_``.
 
     Raises:
         msgspec.ValidationError: the data does not fit the type.
@@ -39,7 +41,7 @@ def convert(value: object, type_: type[T]) -> T:
 
 
 def decode_json(document: bytes | str, type_: type[T]) -> T:
-    """Return a JSON document as a ``type_``.
+    """Return the content of a JSON document as an object of the type ``type_``.
 
     Raises:
         msgspec.DecodeError: the document is not JSON, or does not fit the type.

@@ -55,13 +55,13 @@ BY_SIGNAL = 128
 
 
 class TkperfError(Exception):
-    """Base of all errors meant for the user. Only subclasses are raised."""
+    """The base class of all errors meant for the user. Only its subclasses are raised."""
 
     exit_code = ExitCode.DEFECT
 
 
 class ClaimsNotMetError(TkperfError):
-    """A claim checked against a run is not met or not judged."""
+    """At least one claim that was checked against a run is not met or not judged."""
 
     exit_code = ExitCode.CLAIMS_NOT_MET
 
@@ -108,7 +108,7 @@ _ADVICE = {
     errno.EDQUOT: "remove files of this user, or raise the quota",
     errno.EIO: "the disk or its file system fails: see the kernel log",
 }
-# These failures belong to this process or host. The same failures would occur in another folder.
+# The reasons for these failures lie in this process or host. The same failures would occur in another folder.
 _LACK_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
@@ -145,19 +145,19 @@ class ProfileError(InputFileError):
 
 
 class RefusedError(TkperfError):
-    """The safety check refuses the device, or a strict run refuses the host. Nothing was touched."""
+    """The safety check refuses the device, or a strict run refuses the host. The device was not changed."""
 
     exit_code = ExitCode.REFUSED
 
 
 class DeviceError(TkperfError):
-    """The device is missing, unsuitable, or no longer the device that the run began with."""
+    """The device is missing, unsuitable, or no longer the device with which the run began."""
 
     exit_code = ExitCode.DEVICE
 
 
 class EngineError(TkperfError):
-    """fio is missing, is too old, failed, does not answer, or printed something that is not output of fio."""
+    """fio is missing, is too old, failed, does not answer, or printed text that is not output of fio."""
 
     exit_code = ExitCode.FIO
 

@@ -1,8 +1,9 @@
 """Tables and charts of a section as plain data. The test defines the tables and charts, the run file stores the
 definitions, and each output draws them.
 
-The set of kinds is fixed. Each output draws a kind of figure in the same way for every test. A chart answers one
-question. Figures with the same question are views of the same chart, and the user of a page switches between the views.
+The set of kinds is fixed. Each output draws a kind of figure in the same form for every test. A chart answers one
+question. Figures with the same question are views of the same chart, and the user of a page can switch between the
+views.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ CONVERGENCE = "Steady state convergence"
 
 
 def percentile_keys(use: PercentileUse) -> tuple[str, ...]:
-    """Return the quantity keys of the percentiles that are shown in a place of the outputs."""
+    """Return the quantity keys of the percentiles that one place in the outputs shows."""
     return tuple(percentile(percent).key for percent in find_percentiles(use))
 
 
@@ -191,7 +192,7 @@ rate during preconditioning.
 
 
 class LoadCaution(StrEnum):
-    """Reasons why the figures of a section do not show the performance of the device alone. These reasons follow from
+    """Reasons why the figures of a section do not show the performance of the device alone. These reasons result from
     the load itself.
     """
 
@@ -213,7 +214,7 @@ CAUTION_WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionPlan:
-    """The plan according to which every output shows a section of a test.
+    """A plan for the presentation of a test's section. Every output follows this plan.
 
     Attributes:
         name: the name of the section in the phases of the procedure.
@@ -240,7 +241,7 @@ class SectionPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestPlan:
-    """The presentation of a test's results.
+    """A plan for the presentation of a test's results.
 
     Attributes:
         sections: the plans of the sections, in order. If a section has no plan, outputs show the recorded values of the
@@ -270,11 +271,11 @@ def distributed(*, apart: bool = False) -> tuple[Figure, ...]:
 
 
 HEAT_MAP = asking(SPREAD_OVER_TIME, drawn(FigureKind.HEAT_MAP, printed=True))
-"""Figure that shows the I/Os of a stream by time and response time. A mix has two views: reads and writes."""
+"""A figure that shows the I/Os of a stream by time and response time. A mix has two views: reads and writes."""
 
 
 def plan_histogram_run(name: str) -> SectionPlan:
-    """Plan the display of a load that was run once more to record the distribution of its response times."""
+    """Return the plan for a load that was run once more to record the distribution of its response times."""
     return SectionPlan(
         name=name,
         quantities=("iops", *LATENCIES),
@@ -291,7 +292,7 @@ def plan_histogram_run(name: str) -> SectionPlan:
 
 
 def over_areas(quantity: str) -> tuple[Figure, ...]:
-    """Return the figures of a quantity over the areas of a disk, and of the spread of the quantity."""
+    """Return figures that show a quantity over the areas of a disk, and the spread of this quantity."""
     return asking(
         "How do the results change from the start of the disk to the end?",
         drawn(FigureKind.OVER_AREAS, quantity, view=("over the disk",), printed=True),
@@ -300,8 +301,8 @@ def over_areas(quantity: str) -> tuple[Figure, ...]:
 
 
 def stream_latencies(question: str) -> tuple[Figure, ...]:
-    """Return figures of the latencies over the time of a stream, by slice and by second, and the heat map of all I/Os
-    of the stream.
+    """Return figures of the latencies of a stream over time. They show the latencies by slice and by second, and a heat
+    map of all I/Os of the stream.
     """
     curves = asking(
         question,

@@ -1,8 +1,8 @@
 """Latency histograms with the same buckets as fio, so that no detail of fio's output is lost.
 
-fio sorts every completion into logarithmic buckets: exact below 128 ns, then 64 buckets for each power of two (stat.h:
-FIO_IO_U_PLAT_BITS 6). A bucket is at most 1/64 of its value wide. The middle value of a bucket represents the bucket,
-as in the percentiles that fio prints.
+fio counts every completion in one of its logarithmic buckets. Below 128 ns, the buckets are exact. Above 128 ns, each
+power of two has 64 buckets (stat.h: FIO_IO_U_PLAT_BITS 6). The width of a bucket is not more than 1/64 of its value.
+The middle value of a bucket represents the bucket, as in the percentiles that fio prints.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 SUB_BUCKETS = 64
-BUCKETS = 29 * SUB_BUCKETS  # 29 groups: up to about 17 s, the last bucket takes the rest
+BUCKETS = 29 * SUB_BUCKETS  # 29 groups reach up to about 17 s, and the last bucket contains all longer latencies
 
 
 class PercentileUse(StrEnum):
-    """Places in the outputs that show only some of the percentiles."""
+    """Places in the outputs that show only a selection of the percentiles."""
 
     TAIL = "summaries and headlines, as the one percentile that stands for the slow I/Os"
     CURVES = "tables and curves of single percentiles"
@@ -30,8 +30,8 @@ class PercentileUse(StrEnum):
     SECONDS = "the seconds of exports"
 
 
-# Every percentile that a result contains, in percent of the I/Os. The value is the list of places that show the
-# percentile, among the places that show only some percentiles.
+# Every percentile that a result contains, in percent of the I/Os. The value lists those places with a selection of
+# percentiles that show this percentile.
 _USES: dict[float, tuple[PercentileUse, ...]] = {
     50.0: (PercentileUse.CURVES, PercentileUse.LEVELS, PercentileUse.SECONDS),
     90.0: (),
@@ -92,7 +92,9 @@ def bucket_of_ns(value_ns: int) -> int:
 
 
 def _buckets_of_ns(values_ns: IntArray) -> IntArray:
-    """Return the index of the bucket for each latency, like ``bucket_of_ns``."""
+    """Return the index of the bucket for each latency. For a single latency, ``bucket_of_ns`` returns the same
+    index.
+    """
     if np.any(values_ns < 0):
         raise ValueError(f"latency {int(values_ns.min())} ns is negative")
     # The last bucket contains all longer latencies. For shorter latencies, the exponent of the floating-point number is
@@ -106,8 +108,8 @@ def _buckets_of_ns(values_ns: IntArray) -> IntArray:
 
 @cache
 def _share(percent: float) -> tuple[int, int]:
-    """Return a percentage as an exact fraction of two integers, according to the decimal digits of the percentage. 99.9
-    becomes 999 and 1000.
+    """Return a percentage as an exact fraction of two integers, according to its decimal digits. For 99.9, the result
+    is 999 and 1000.
     """
     return (Fraction(str(percent)) / 100).as_integer_ratio()
 
@@ -124,7 +126,7 @@ def percentile_rank(percent: float, total: int) -> int:
 
 
 def has_percentile(percent: float, total: int) -> bool:
-    """Return whether the number of I/Os suffices for a percentile. At least ten I/Os must be expected beyond the
+    """Return whether the number of I/Os is sufficient for a percentile. At least ten I/Os must be expected beyond the
     percentile.
     """
     part, whole = _share(percent)
@@ -143,8 +145,8 @@ class Histogram:
     def __init__(self, indices: Iterable[int] = (), counts: Iterable[int] = ()) -> None:
         self.indices: IntArray = np.asarray(indices, dtype=np.int64)
         self.counts: IntArray = np.asarray(counts, dtype=np.int64)
-        # The sum and the percentiles are stored, because every percentile needs the sum and the same percentiles are
-        # read many times.
+        # The sum and the percentiles are stored, because every percentile needs the sum, and the percentiles are read
+        # many times.
         self._total: int | None = None
         self._buckets_of: dict[float, int | None] | None = None
         if self.indices.shape != self.counts.shape or self.indices.ndim != 1:
@@ -183,8 +185,8 @@ class Histogram:
         counts = np.fromiter(bins.values(), dtype=np.int64, count=len(bins))
         values_ns = np.fromiter(bins.keys(), dtype=np.int64, count=len(bins))
         indices: IntArray = BUCKET_MIDDLE_NS.searchsorted(values_ns)
-        # The keys of fio in fio's order need no search. This case must be fast: each thread has such a histogram for
-        # every second of a run, and the load loses the CPU time that this function uses.
+        # The keys from fio are already in ascending order and need no search. This case must be fast: each thread has
+        # such a histogram for every second of a run, and the CPU time of this function is not available to the load.
         is_ascending = (indices[1:] > indices[:-1]).all()
         if (
             is_ascending
@@ -225,7 +227,7 @@ class Histogram:
         return cls.from_dense(dense)
 
     def __sub__(self, earlier: Histogram) -> Histogram:
-        """Return the I/Os added since an earlier cumulative histogram."""
+        """Return the I/Os that were added after an earlier cumulative histogram."""
         if not earlier.indices.size:
             return self
         difference = self.dense()
@@ -254,7 +256,7 @@ class Histogram:
         return self._buckets_of[percent]
 
     def _find_buckets(self, percents: Sequence[float]) -> dict[float, int | None]:
-        """Return the bucket of each percentile. One call for all percentiles takes only as long as two calls for one
+        """Return the bucket of each percentile. One call for all percentiles needs only the time of two calls for one
         percentile.
         """
         total = self.total
@@ -270,8 +272,7 @@ class Histogram:
         """Return a histogram with fewer buckets. Each I/O counts in the next higher bucket among ``ends``. I/Os above
         all ``ends`` count in the last bucket of this histogram.
 
-        Percentiles that lie in one of the buckets ``ends`` stay the same. The extremes and all other percentiles may
-        change.
+        Percentiles in one of the buckets ``ends`` do not change. The extremes and all other percentiles may change.
         """
         cuts = np.array(sorted(ends), dtype=np.int64)
         if not self.indices.size or not cuts.size:
@@ -312,8 +313,8 @@ class Histogram:
 
 _EMPTY = Histogram()
 
-# The histograms of single seconds are coarse: they join neighbouring buckets into groups. The width of a group is at
-# most this fraction of the lower edge of the group.
+# The histograms of single seconds are coarse: they join neighbouring buckets into groups. The width of a group does not
+# exceed this fraction of the lower edge of the group.
 COARSE_WIDTH = 1 / 16
 
 
@@ -347,8 +348,8 @@ def coarse_edges_ns(indices: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def coarsen(histogram: Histogram) -> Histogram:
-    """Return the histogram with the coarse buckets in which the run file stores single seconds. A coarse bucket is at
-    most 1/16 of its value wide.
+    """Return the histogram with the coarse buckets in which the run file stores single seconds. The width of a coarse
+    bucket does not exceed 1/16 of its value.
     """
     dense = np.zeros(BUCKETS, dtype=np.int64)
     np.add.at(dense, _COARSE_BUCKETS[histogram.indices], histogram.counts)

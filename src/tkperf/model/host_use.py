@@ -11,15 +11,15 @@ from typing import Protocol
 # Programs that use a smaller percentage of a CPU are not named.
 LEAST_NAMED_PERCENT = 1.0
 MOST_PROCESSES_NAMED = 3
-# The kernel repeats the same message about a defective device. The first lines suffice to show the problem.
+# The kernel repeats the same message about a defective device. The first lines are sufficient to show the problem.
 MOST_LINES = 8
-# A thread that used a CPU for a smaller share of the time only waited for the start of its step.
+# A thread that used a CPU for a smaller share of the time was only waiting for the start of its step.
 _AT_WORK = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuTimes:
-    """Time that ``cpus`` CPUs together have spent since the host started, in s, by activity (proc(5), stat)."""
+    """The total time of ``cpus`` CPUs since the host started, in s, by activity (proc(5), stat)."""
 
     cpus: int
     user_s: float
@@ -34,7 +34,7 @@ class CpuTimes:
         return self.user_s + self.system_s + self.interrupts_s
 
     def since(self, earlier: CpuTimes) -> CpuTimes:
-        """Return the increase of each time since an earlier reading. The result is at least 0, although the kernel
+        """Return the increase of each time since an earlier reading. No result is negative, although the kernel
         sometimes decreases the times of iowait and idle.
         """
         grown = {
@@ -90,7 +90,7 @@ class HostLook:
 
 
 class HostLooks(Protocol):
-    """Reader of the host's counters. A reading takes from less than a millisecond to a few milliseconds."""
+    """A reader of the host's counters. A reading needs less than a millisecond to a few milliseconds."""
 
     def look(self) -> HostLook:
         """Read all counters of the host."""
@@ -226,8 +226,8 @@ def _others(looks: Sequence[HostLook], cpus: CpuTimes | None) -> tuple[float | N
 
 
 def _name_greatest(used: Sequence[tuple[float, str]], total: float) -> tuple[str, ...]:
-    """Return the programs that used the most time, as long as the sum of their times does not exceed the total. The
-    comparison uses the sum and the total as they are printed.
+    """Return the programs that used the most time, until the sum of their times would exceed the total. The comparison
+    uses the sum and the total as they are printed.
 
     The time of a process may include children that began long before the first reading, so a single process can exceed
     the total.

@@ -1,4 +1,4 @@
-"""Read users' input files completely, with limits on the size of the file and on the waiting time.
+"""Reading of complete input files, with limits on the size of the file and on the waiting time.
 
 A user may name an endless device, a pipe without a writer, or a file that is larger than the memory. Each of these
 mistakes causes one clear error, within seconds and with a few MB of memory.
@@ -25,11 +25,11 @@ TEXT_BYTES = MIB
 # The largest output files of fio contain a status with histograms for every second of an hour.
 RESULTS_BYTES = 256 * MIB
 START_OF_A_RUN_FILE = b"SQLite format 3\0"
-# Longest waits, in s, for the writer of a pipe such as <(...), and for the next bytes from the pipe.
+# The longest times, in s, to wait for the writer of a pipe such as <(...), and for the next bytes from the pipe.
 NO_WRITER_S = 5
 SILENT_WRITER_S = 60
 _PIECE_BYTES = MIB
-# Number of names in a folder that are compared with the name of a missing file, to suggest a similar name.
+# The number of names in a folder that are compared with the name of a missing file, to suggest a similar name.
 _MOST_COMPARED = 1000
 
 
@@ -49,11 +49,11 @@ def confine(folders: Iterable[Path]) -> None:
 def require_confined(descriptor: int) -> None:
     """Refuse an open file outside the folders to which this process is confined.
 
-    A check of the path before opening is not enough: someone who can write to the folder can
-    replace the file with a link after that check, and restore the file before the next check.
+    A check of the path before opening is not enough. An attacker with write permission for the folder can replace the
+    file with a link after that check, and restore the file before the next check.
 
     Raises:
-        OSError: the file is elsewhere.
+        OSError: the file is outside these folders.
     """
     if _confined_to:
         _require_below(os.readlink(f"/proc/self/fd/{descriptor}"))  # noqa: PTH115 # may be no path
@@ -61,8 +61,8 @@ def require_confined(descriptor: int) -> None:
 
 @contextmanager
 def only_confined() -> Iterator[None]:
-    """Refuse files outside the permitted folders also if a library opens files by their paths. The library must keep
-    the files open until the end of the block.
+    """Refuse files outside the permitted folders during the ``with`` block, even if a library opens the files by their
+    paths. The library must keep the files open until the end of the block.
 
     Raises:
         OSError: one of the files is outside the permitted folders.
@@ -135,7 +135,7 @@ def read_input(
         reason = f"it does not exist{_hint(path)}"
     except OSError as trouble:
         reason = reason_of(trouble)
-    except (_UnfitError, ValueError) as trouble:  # ValueError: the path contains a NUL
+    except (_UnfitError, ValueError) as trouble:  # ValueError means that the path contains a NUL
         reason = str(trouble)
     raise error(f"cannot read {what} {path}: {reason}")
 
@@ -157,8 +157,8 @@ def read_text_input(
 
 
 def _hint(path: Path) -> str:
-    """Return the next step for a file that does not exist: use the file with the closest name in that folder, or check
-    the folder.
+    """Return advice for a file that does not exist. The advice is to use the file with the closest name in that folder,
+    or to check the folder.
     """
     with suppress(OSError):
         alike = (each.name for each in path.parent.iterdir() if each.suffix == path.suffix and each.is_file())

@@ -121,7 +121,7 @@ def add_all(stats: Iterable[IoStats]) -> IoStats:
     """Return the sum of all statistics, with the rules of ``IoStats.__add__``. The function is fast enough for the
     1,440 minutes of a day.
     """
-    # Most loads only read or only write, and the addition of histograms takes long.
+    # Most loads only read or only write, and the addition of histograms is slow.
     parts = [part for part in stats if not part.is_empty]
     if len(parts) < 2:
         return parts[0] if parts else NO_IO
@@ -185,7 +185,7 @@ class Sample:
     def of_stream(self, name: str) -> Sample:
         """Return a sample that contains only the I/Os of one stream."""
         part = _part_of(self.streams, name)
-        # The sample is built directly, because a run has many samples and dataclasses.replace takes several times as
+        # The sample is built directly, because a run has many samples and dataclasses.replace needs several times as
         # long.
         return Sample(
             start_s=self.start_s,
@@ -197,12 +197,12 @@ class Sample:
         )
 
     def of_flushes(self) -> Sample:
-        """Return a sample that contains the flushes in place of the I/Os."""
+        """Return a sample that contains the flushes instead of the I/Os."""
         return Sample(start_s=self.start_s, duration_s=self.duration_s, read=NO_IO, write=self.flush)
 
 
 def add_parts(name: str, parts: Sequence[Sample | StreamPart]) -> StreamPart:
-    """Return the sum of parts that ran at the same time, as a part with the given name."""
+    """Return the sum of parts that ran at the same time, as one part with the given name."""
     return StreamPart(
         name=name,
         read=add_all(part.read for part in parts),
@@ -221,7 +221,9 @@ def _part_of(parts: Iterable[StreamPart], name: str) -> StreamPart:
 
 
 def samples_of(samples: Sequence[Sample], workload: Workload) -> tuple[Sample, ...]:
-    """Return the samples of one stream, or of flushes. The result is empty if the samples contain no streams."""
+    """Return the samples of one stream, or of flushes. The result is empty if the samples do not distinguish
+    streams.
+    """
     stream = workload.stream
     if stream is not None:
         samples = [each.of_stream(stream) for each in samples if each.streams]
@@ -267,7 +269,7 @@ class Measurement:
     host_limited: bool = False
     rates_known: bool = True
     disturbed_by: tuple[DisturbanceCode, ...] = ()
-    # The sum is stored, because the sum is read many times and the addition of histograms takes long.
+    # The sum is stored, because it is read many times and the addition of histograms is slow.
     _both: IoStats | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
@@ -330,8 +332,8 @@ class Measurement:
         return _changed(replace(self, streams=streams, samples=()), change)
 
     def of_flushes(self) -> Measurement:
-        """Return a measurement of the flushes of a single load or of one stream, in place of the I/Os. Flushes move no
-        bytes.
+        """Return a measurement of the flushes of a single load or of one stream, instead of the I/Os. Flushes transfer
+        no bytes.
         """
         samples = tuple(each.of_flushes() for each in self.samples)
         return replace(self, read=NO_IO, write=self.flush, trim=NO_IO, flush=NO_IO, samples=samples, cpu=None)
@@ -347,8 +349,8 @@ def _changed(parts: Parts, change: Callable[[IoStats], IoStats]) -> Parts:
 
 
 def as_answer(measurement: Measurement, disturbances: Iterable[Disturbance] | None) -> Measurement:
-    """Return the measurement in the reduced form in which a procedure receives the measurement. A resumed run sends the
-    same answers to the procedure again. The reduced form saves memory, because the answers stay in memory for days.
+    """Return the measurement in the reduced form that a procedure receives. A resumed run sends the same answers to the
+    procedure again. The reduced form saves memory, because the answers stay in memory for days.
 
     The answer contains the totals without samples, and the codes of the disturbances. The histograms of the answer have
     fewer buckets, but the reported percentiles of reads, of writes, and of both together lie in the same buckets as
@@ -406,7 +408,7 @@ class Seconds:
 
     @property
     def end_s(self) -> float:
-        """Return the end of the last sample, in s. Without samples, the result is 0."""
+        """Return the end of the last sample, in s. If there are no samples, the result is 0."""
         return float(self.start_s[-1] + self.duration_s[-1]) if len(self) else 0.0
 
 
@@ -427,7 +429,8 @@ def join(pieces: Sequence[Seconds], starts_s: Sequence[float]) -> Seconds:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SecondsColumn:
-    """A value over time in a limited number of columns, such as the pixels of a chart.
+    """One column of a series over time that was reduced to a limited number of columns, such as the pixels of a
+    chart.
 
     ``low``, ``high`` and ``mean`` are the minimum, the maximum and the mean of the samples that begin in a column. The
     minimum and the maximum keep every spike, even if a column contains many samples.
@@ -440,10 +443,10 @@ class SecondsColumn:
 
 
 def reduce_to_columns(start_s: FloatArray, values: FloatArray, columns: int) -> SecondsColumn:
-    """Divide the time into ``columns`` equal parts, and return the minimum, mean and maximum of each part.
+    """Return the minimum, mean and maximum of each of ``columns`` equal parts of the time.
 
-    Parts without a measured sample are omitted. If there are at most as many samples as columns, each sample has its
-    own column. The samples may be in any order.
+    Parts without a measured sample are omitted. If there are no more samples than columns, each sample has its own
+    column. The samples may be in any order.
 
     Raises:
         ValueError: ``columns`` is less than 1.
@@ -468,11 +471,11 @@ def reduce_to_columns(start_s: FloatArray, values: FloatArray, columns: int) -> 
 
 
 def places_of_extremes(values: Sequence[float], most: int) -> list[int]:
-    """Return the places of the lowest and the highest value in each group of neighbouring values. The result has at
-    most ``most`` places.
+    """Return the places of the lowest and the highest value in each group of neighbouring values. The result has no
+    more than ``most`` places.
 
-    If there are at most ``most`` values, the result contains all places. The result always contains the first and the
-    last place.
+    If there are no more than ``most`` values, the result contains all places. The result always contains the first and
+    the last place.
 
     Raises:
         ValueError: ``most`` is too small for two groups.

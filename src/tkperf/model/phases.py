@@ -1,6 +1,6 @@
 """The vocabulary of procedures: the phases that a test may request, and the answers to them.
 
-A procedure is a generator. The procedure yields a phase, and the runner sends the answer to the procedure.
+A procedure is a generator. It yields a phase, and the runner sends the answer to the procedure.
 
 | yielded            | sent back                    |
 |--------------------|------------------------------|
@@ -105,7 +105,7 @@ class Idle:
 class Interruption:
     """The answer to a repeatable round that was interrupted. The answer replaces the measurement.
 
-    After the interruption, the device had no I/O for an unknown time. The procedure requests the round again. No
+    The interruption left the device without I/O for an unknown time. The procedure requests the round again. No
     decision of the procedure may combine rounds from before the interruption with rounds from after the interruption.
     """
 
@@ -117,10 +117,11 @@ Answer = Measurement | RoundAnswer | Interruption | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseSequence:
-    """Phases whose order does not depend on measurements. The answer is a tuple of the answers to all phases.
+    """A sequence of phases whose order does not depend on measurements. The answer is a tuple of the answers to all
+    phases.
 
     Within a sequence, tkperf knows the next phase without running the procedure again. Otherwise tkperf must run the
-    procedure again after each phase, which takes longer with every phase.
+    procedure again after each phase, which needs more time with every phase.
     """
 
     phases: tuple[Phase, ...]
@@ -131,7 +132,7 @@ Reply = Answer | tuple[Answer, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """Thread count (TC) and queue depth of each thread (QD), within the limits of a test.
+    """Thread count (TC), and queue depth (QD) of each thread, within the limits of a test.
 
     Raises:
         ValueError: no test runs at these values.

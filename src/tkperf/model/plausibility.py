@@ -1,7 +1,7 @@
-"""Decide whether a measurement can be true. Every engine uses these checks before a measurement is stored.
+"""Checks whether a measurement can be true. Every engine uses these checks before a measurement is stored.
 
-A load generator prints numbers even if a signal stopped it, if a thread ended early, if a clock was wrong, or if I/Os
-were counted that never happened. Some checks follow from physics and arithmetic, which every correct run obeys even on
+A load generator prints numbers even if a signal stopped it, if a thread ended early, if a clock was wrong, or if it
+counted I/Os that never happened. Some checks follow from physics and arithmetic. Every correct run passes them, even on
 the busiest host. All other checks have a tolerance, and a comment next to the tolerance gives the reason.
 
 Two values cannot be checked with the counters of a load generator. One is the depth of the queue at the device. The
@@ -24,15 +24,15 @@ from tkperf.model.measurement import IoStats, Measurement
 from tkperf.model.units import format_block_size, format_count
 from tkperf.model.workload import Workload
 
-# A timed job reads its clock before each I/O, so the job never ends early. The reported duration may be a little too
-# short: fio rounds milliseconds off, and does not count the moments between two passes over a small region.
+# A timed job reads its clock before each I/O, so the job never ends early. The reported duration may be slightly too
+# short, because fio rounds down to milliseconds and does not count the moments between two passes over a small region.
 SHORTEST_SHARE, SHORTEST_SLACK_S = 0.95, 0.05
-# A timed job ends when its last I/O completes. The job may therefore exceed its time by the longest latency, and by the
+# A timed job ends when its last I/O completes. The job may therefore exceed its time by the longest latency, plus the
 # time for which a thread waits for a CPU.
 LATE_SHARE, LATE_SLACK_S = 0.1, 5.0
-# No job can run for longer than the time since its start. Two clocks may differ by thousandths of the time, because one
-# clock follows CPU counters and the other clock follows NTP. The remaining tolerance allows for the milliseconds
-# between the release of fio and the reading of the clock.
+# No job can run for longer than the time since its start. Two clocks may differ by a few thousandths, because one clock
+# follows CPU counters and the other clock follows NTP. The remaining tolerance allows for the milliseconds between the
+# release of fio and the reading of the clock.
 CLOCK_SHARE, CLOCK_SLACK_S = 0.01, 0.25
 # A job also cannot run for a much shorter time than the time since its start. A host that swaps may need seconds
 # between the release of fio and the first I/O, and between the last I/O and the report. The report of a running job
@@ -40,23 +40,25 @@ CLOCK_SHARE, CLOCK_SLACK_S = 0.01, 0.25
 # s).
 LAG_SHARE, LAG_SLACK_S, RUNNING_LAG_SLACK_S = 0.1, 30.0, 130.0
 # Mean latency x IOPS is the mean number of outstanding I/Os (Little's law) and cannot exceed threads x depth. The
-# results of fio obey this law within a percent. The seconds of a simulated drive are random values.
+# results of fio obey this law within one percent. The tolerance is larger, because the seconds of a simulated drive are
+# random values.
 MOST_OUTSTANDING = 1.25
 # fio processes completions one after the other and submits a new I/O after each completion. A queue with a depth of 2
-# or more is therefore full except for one place. The limit is much lower than this rule: the mean may be halved while
-# threads end, and halved again on a host without free CPUs.
+# or more is therefore full except for one place. The limit is much lower than this rule requires: the mean may be
+# halved while threads end, and halved again on a host without free CPUs.
 LEAST_OUTSTANDING = 0.25
 # A job with fewer I/Os than this number times the queue depth may end before the queue was ever full.
 FULL_QUEUE_ROUNDS = 4
-# fio meets an offered rate within one percent, because fio issues a whole number of I/Os in a second and rounds random
-# times to whole µs. The standard deviation of the number of random arrivals in a step is the square root of the number.
+# fio meets an offered rate within one percent, because it issues a whole number of I/Os in a second and rounds random
+# times to whole µs. The standard deviation of the number of random arrivals in a step is the square root of this
+# number.
 OFFERED_SHARE = 0.05
 RANDOM_ARRIVALS_SPREAD = 6.0
 # For each I/O, on any device, a thread of fio enters the kernel twice, reads the clock and updates counters. The
 # highest known rates of fio, with polling and registered buffers, are near 2 million I/Os per second and thread.
 MOST_IOPS_OF_A_JOB = 2.5e6
-# Because fio resubmits incomplete I/Os, the bytes must agree with the number of I/Os. With a removed NVMe drive, fio
-# counts I/Os of 0 bytes and ends with exit status 0.
+# Because fio resubmits incomplete I/Os, the number of bytes must agree with the number of I/Os. If an NVMe drive was
+# removed, fio counts I/Os of 0 bytes and ends with exit status 0.
 BYTES_TOLERANCE = 0.01
 # Random values, such as the sizes of a mix, lie within this number of standard deviations.
 CHANCE_DEVIATIONS = 6.0
@@ -64,13 +66,13 @@ CHANCE_DEVIATIONS = 6.0
 # between the readings of two counters.
 RUNNING_TRAIL_S = 0.5
 RUNNING_TRAIL_IOS = 64
-# A job in a slice counts as silent only if the jobs did, on average, this number of I/Os for each place in the queue
-# ...
+# A job in a slice counts as silent only if the jobs completed, on average, this number of I/Os for each place in the
+# queue ...
 SILENT_JOB_ROUNDS = 100
-# ... and if the job has not done any I/O for this time in s. A disk repeats attempts to read one sector for a shorter
+# ... and if the job has completed no I/O for this time in s. A disk repeats attempts to read one sector for a shorter
 # time.
 SILENT_JOB_S = 30.0
-# With fewer I/Os, the mean is not reliable: when fio prints a document, some I/Os are counted only in part.
+# The mean of fewer I/Os is not reliable: when fio prints a document, some I/Os are counted only in part.
 FEW_IOS = 1000
 # A thread cannot use more than 100 % of a CPU. In short steps, the kernel may count one clock tick too much.
 MOST_CPU_PERCENT = 120.0
@@ -78,8 +80,8 @@ MOST_CPU_PERCENT = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedLoad:
-    """The requested load. ``duration_s`` is None for a load that ends after a number of bytes. ``running`` means that
-    the load is a slice of a stream that continues.
+    """A requested load. ``duration_s`` is None for a load that ends after a number of bytes. ``running`` means that the
+    load is a slice of a stream that continues.
     """
 
     workload: Workload
@@ -93,7 +95,7 @@ class JobSeen:
 
     ``reached_depth`` states whether the thread ever had the whole queue depth outstanding; None: not known.
     ``planned_bytes`` is None if no number of bytes is planned. ``silent_s`` is the time since the last I/O of the
-    thread, and infinite if the thread never did an I/O.
+    thread. It is infinite if the thread never completed an I/O.
     """
 
     ios: int
@@ -167,7 +169,7 @@ def _why_combination_implausible(measurement: Measurement, requested: RequestedL
 def require_plausible(
     measurement: Measurement, requested: RequestedLoad, evidence: Evidence, *, device: object
 ) -> None:
-    """Check that a measurement is plausible. Every measurement passes this check before any part of it is stored.
+    """Check that a measurement is plausible. Every measurement must pass this check before a part of it is stored.
 
     Raises:
         StepFailedError: the measurement cannot be true.
@@ -213,7 +215,7 @@ def _sides(measurement: Measurement) -> tuple[IoStats, ...]:
 
 
 def _flushes(measurement: Measurement, requested: RequestedLoad, _evidence: Evidence) -> str | None:
-    """Check the number of flushes. Each thread flushes after every ``flush_every`` of its own writes."""
+    """Check the number of flushes, because each thread flushes after every ``flush_every`` of its own writes."""
     every = requested.workload.flush_every
     if every is None:
         return None
@@ -230,8 +232,8 @@ def _duration(measurement: Measurement, requested: RequestedLoad, evidence: Evid
     if own_s is not None:
         if duration_s > own_s * (1 + CLOCK_SHARE) + CLOCK_SLACK_S:
             return f"it reports {duration_s:g} s, only {own_s:.2f} s after its start"
-        # A report is late only if both clocks show a long time. If someone set the wall clock, only one of the clocks
-        # shows a long time.
+        # A report is late only if both clocks show a long time. If the wall clock was set, only one of the clocks shows
+        # a long time.
         since_s = own_s if wall_s is None else min(own_s, wall_s)
         slack_s = RUNNING_LAG_SLACK_S if requested.running else LAG_SLACK_S
         if duration_s < since_s * (1 - LAG_SHARE) - slack_s:
@@ -279,7 +281,7 @@ def _silence(workload: Workload, evidence: Evidence) -> str | None:
 
 
 def _trailing_ios(ios: int, measurement: Measurement, requested: RequestedLoad) -> float:
-    """Return the number of I/Os by which the counters of a running job may differ from each other."""
+    """Return the number of I/Os by which two counters of a running job may differ."""
     share = min(1.0, RUNNING_TRAIL_S / measurement.duration_s)
     return share * ios + RUNNING_TRAIL_IOS + requested.workload.total_outstanding_ios
 
@@ -391,7 +393,7 @@ def _outstanding(measurement: Measurement, requested: RequestedLoad, evidence: E
     if requested.running or requested.duration_s is None or workload.io_depth < 2 or not full:
         return None
     if workload.offered_iops is not None or workload.burst is not None:
-        return None  # the load decides how many I/Os are outstanding, often none
+        return None  # the load decides how many I/Os are outstanding, and often no I/O is outstanding
     if busy_s < LEAST_OUTSTANDING * most * min(duration_s, requested.duration_s):
         return (
             f"{measurement.iops:.0f} IOPS at a mean latency of {measurement.latency_mean_us:.1f} µs "

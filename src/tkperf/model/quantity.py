@@ -1,11 +1,12 @@
-"""All quantities that are measured for a workload, defined once: name, unit, and the way in which rounds are combined.
+"""All quantities that are measured for a workload. Each quantity is defined once: its name, its unit, and how rounds
+are combined.
 
 Tables, charts, comparisons, claims and exports use these definitions. docs/explanation/method.md contains the formulas.
 A reported rate is the mean of the rounds of a window. A mean latency is the mean of the rounds' means. A minimum or
 maximum is the extreme of the window. Percentiles are computed from the merged histograms of the window. At an offered
-rate, the backlog is the number of I/Os that were due and not done at the end of a round. The time behind is the backlog
-divided by the offered rate. The greatest value of the window is reported. The latency with wait counts from the time at
-which an I/O was due.
+rate, the backlog is the number of I/Os that were due and not completed at the end of a round. The time behind is the
+backlog divided by the offered rate. The greatest value of the window is reported. The latency with wait counts from the
+time at which an I/O was due.
 """
 
 from __future__ import annotations
@@ -123,8 +124,8 @@ class Window:
     def sides(self) -> tuple[IoStats, ...]:
         """Return the statistics of each round and each direction that was measured.
 
-        A caller can thus see whether extremes and percentiles are known for all directions. The extreme or percentile
-        of only one direction must not be shown as a value of all I/Os.
+        A caller can check with this result whether extremes and percentiles are known for all directions. The extreme
+        or percentile of only one direction must not be shown as a value of all I/Os.
         """
         if self.direction is Direction.ALL:
             kinds = ((measurement.read, measurement.write, measurement.trim) for measurement in self.rounds)
@@ -200,8 +201,8 @@ def _percentile_us(percent: float) -> Combine:
 
 
 def _cpu_percents(window: Window) -> list[float]:
-    """Return the CPU use of all fio threads in each round, in percent of one CPU. The values are known only for both
-    directions together, because the same threads issue reads and writes.
+    """Return the CPU use of all fio threads in each round, in percent of one CPU. The use is known only for reads and
+    writes together, because the same threads issue both.
     """
     used = [measurement.cpu.all_threads_percent for measurement in window.rounds if measurement.cpu is not None]
     complete = window.direction is Direction.ALL and len(used) == len(window.rounds)

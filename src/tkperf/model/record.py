@@ -29,11 +29,11 @@ class StepKind(StrEnum):
     ROUND = "round"
     AREA = "area"
     CONTINUOUS = "continuous"
-    # Kinds of steps that are measured and stored, but are not part of any result.
+    # Kinds of steps that are measured and stored, but that are not part of any result.
     WARM_UP = "warm-up"
 
 
-# Section, kind, number, position and start of a step. No two steps of a test have the same place.
+# The section, kind, number, position and start of a step. Within a test, each step has a different place.
 StepPlace = tuple[str, StepKind, int, int, float]
 
 
@@ -51,7 +51,9 @@ def kind_of(phase: Fill | Round | Continuous) -> StepKind:
 
 
 class RunStatus(StrEnum):
-    """Status of a run or test. If the status is ``running`` and no process writes the run file, tkperf was killed."""
+    """The status of a run or test. If the status is ``running`` but no process writes the run file, tkperf was
+    killed.
+    """
 
     RUNNING = "running"
     COMPLETE = "complete"
@@ -90,8 +92,8 @@ class StepRecord:
     disturbances: tuple[Disturbance, ...] | None = None
     host: HostUse | None = None
     _parts: list[StepRecord] = field(default_factory=list, init=False, repr=False, compare=False)
-    """The other parts of the step. The parts are stored at the first request, because an analysis requests the parts
-    several times.
+    """The other parts of the step. The parts are stored when they are first requested, because an analysis requests
+    them several times.
     """
 
     @property
@@ -106,7 +108,7 @@ class StepRecord:
 
     @property
     def place(self) -> StepPlace:
-        """Return the place of the step in its test. All streams of a step have the same place as the step."""
+        """Return the place of the step in its test. All streams of a step have this same place."""
         return self.section, self.kind, self.number, self.position, self.started_s
 
     @property
@@ -123,7 +125,7 @@ class StepRecord:
             for work in list_streams(self.workload):
                 assert work.stream is not None
                 loads.append(replace(self, workload=work, measurement=self.measurement.of_stream(work.stream)))
-            # The first part is the step itself. The first part is not stored, because a step must not refer to itself.
+            # The first part is the step itself. It is not stored, because a step must not refer to itself.
             self._parts.extend([part for one in loads for part in _with_flushes(one)][1:])
         return (self, *self._parts)
 
@@ -170,7 +172,7 @@ def is_purged(purge: PurgeRecord | None) -> bool:
 
 
 def is_as_new(purge: PurgeRecord | None, filled_bytes: int | None) -> bool:
-    """Return whether a section measures a device to which nothing was written since the purge."""
+    """Return whether the section measures a device to which nothing was written after the purge."""
     return is_purged(purge) and filled_bytes is None
 
 
@@ -183,7 +185,7 @@ OnNote = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeResult:
-    """The result of a purge: the method, and the findings after the purge."""
+    """The result of a purge: the method, and the result of the check after the purge."""
 
     method: str
     note: str | None = None
@@ -214,7 +216,8 @@ class RunNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfinishedStep:
-    """The measurement so far of a step that has not ended or was interrupted. The measurement is not a result.
+    """The measurement so far of a step that has not ended or that was interrupted. Such a measurement is not a
+    result.
 
     ``measured_so_far`` contains the totals up to the newest stored second, without samples.
     """
@@ -232,10 +235,10 @@ class UnfinishedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A damaged part of a run file: the name, the reason why the part cannot be read, and the place if known.
+    """A damaged part of a run file: its name, the reason why it cannot be read, and its place if the place is known.
 
-    ``is_step`` means that the part is a whole step. The round or the stream to which the step belongs is then not
-    complete.
+    ``is_step`` means that the part is a whole step. In this case, the round or the stream to which the step belongs is
+    not complete.
     """
 
     what: str
@@ -252,7 +255,7 @@ class LeftOut:
 class GoesOn(StrEnum):
     """The point at which a test continued after an interruption."""
 
-    # The interrupted round is repeated. Earlier verdicts no longer decide anything.
+    # The interrupted round is repeated. Earlier verdicts are no longer used for decisions.
     ROUND = "round"
     # The last purge before the interruption, and everything after that purge, is repeated.
     PURGE = "purge"
@@ -266,7 +269,7 @@ class GoesOn(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumption:
-    """The continuation of a run after an interruption, or to repeat tests, or to add tests.
+    """A continuation of a run. The run was interrupted, or the user repeats or adds tests.
 
     Attributes:
         test, test_id: the test that was running, and the row of the test in the run file; None: no test was running.
@@ -282,7 +285,7 @@ class Resumption:
         resumed_s: the time at which the run continued, according to the clock of the host.
         because: the reason for the stop.
         repeated, repeated_ids: tests to measure again, and the rows of their earlier measurements.
-        added: tests to measure in addition.
+        added: additional tests to measure.
         changes: the differences between the host before the stop and the host at the resumption.
         command_line: the command line that resumed the run.
     """
@@ -310,7 +313,7 @@ class Resumption:
 
     @property
     def interrupted(self) -> bool:
-        """Return whether the run had stopped early, and not because all tests were complete."""
+        """Return whether the run had stopped early. If not, all tests of the run were complete."""
         return self.status is not RunStatus.COMPLETE
 
     @property

@@ -29,7 +29,7 @@ FACT_NAMES = (SPONSOR, PLATFORM, MANUFACTURER, NAND_TYPE, FORM_FACTOR, MOTHERBOA
 """Names of facts that the operator may add, because tkperf cannot determine these facts on every drive and host."""
 LONGEST_FACT = 1000
 SIMULATED_NOTICE = "SIMULATED: these numbers come from a model, no device was measured"
-"""Notice on every page of a result that was measured on a simulated drive."""
+"""The notice on every page of a result that was measured on a simulated drive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +45,8 @@ class UserFacts:
     facts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def of(self, name: str, known: str | None = None) -> str | None:
-        """Return the value of a fact that tkperf knows, or else the value that the operator gave. If the two values
-        differ, return both.
+        """Return the value of a fact that tkperf knows, or the value that the operator gave if tkperf does not know the
+        fact. If the two values differ, return both.
         """
         given = self.facts.get(name)
         if known is None or given is None:
@@ -64,7 +64,7 @@ NO_USER_FACTS = UserFacts()
 
 
 def _readable_facts(info: RunInfo) -> Iterator[tuple[str, str]]:
-    """Yield the readable facts of a run file. The run file may be damaged and contain other values."""
+    """Yield the facts of a run file that can be read. A damaged run file may contain other values."""
     facts = info.options.get("facts")
     for name, text in facts.items() if isinstance(facts, dict) else ():
         if name in FACT_NAMES and isinstance(text, str) and on_one_line(text):
@@ -83,7 +83,7 @@ def find_run_id(info: RunInfo) -> str:
 
 
 def parse_facts(texts: Iterable[str], file_text: str = "") -> dict[str, str]:
-    """Parse facts in the form ``NAME=TEXT`` or ``NAME: TEXT``, and return the texts by the names that reports use.
+    """Parse facts of the form ``NAME=TEXT`` or ``NAME: TEXT``. Return each text under the name that reports use.
 
     Args:
         file_text: content of a file with a fact on each line. Lines that begin with # are comments. ``texts`` override
@@ -110,7 +110,7 @@ def _parse(option: str, texts: Iterable[str]) -> dict[str, str]:
 
 
 def check_names(option: str, facts: Iterable[tuple[object, object]]) -> dict[str, str]:
-    """Check the names and texts of facts, and return the texts by the names that reports use.
+    """Check the names and texts of facts. Return each text under the name that reports use.
 
     Raises:
         UsageError: reports do not use the name, or the text is missing or too long.

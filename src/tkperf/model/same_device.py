@@ -1,4 +1,4 @@
-"""Comparison of two readings of a device's facts. Every comparison uses the same table of facts.
+"""A comparison of two readings of a device's facts. Every comparison uses the same table of facts.
 
 The page docs/how-to/resume.md contains the same list of facts.
 """
@@ -90,8 +90,8 @@ def require_same_device(recorded: Facts, now: Facts) -> None:
 
 
 def find_differences(before: Facts, now: Facts, when: When) -> Iterator[str]:
-    """Yield the differences between two readings of a device's facts, each in words. If both readings describe the same
-    device, nothing is yielded.
+    """Yield the differences between two readings of a device's facts as texts. If both readings describe the same
+    device, the function yields no text.
     """
     if before.get("kind") != now.get("kind"):
         yield f"a {now.get('kind')}, not a {before.get('kind')}"
@@ -116,18 +116,18 @@ def _differs_at_resume(fact: ComparedFact, before: Facts, now: Facts) -> bool:
 
 
 def _without_boot_part(name: str, facts: Facts) -> object:
-    """Return a fact without the part that a boot may change. Lists and tuples are returned as lists, because a fact
-    from a run file has passed through JSON.
+    """Return a fact without the part that may change when the host is booted. Lists and tuples are returned as lists,
+    because the run file stores facts as JSON, which has no tuples.
     """
     value = facts.get(name)
     if isinstance(value, list | tuple):
-        # The kernel may assign other numbers to file systems after a boot.
+        # When the host is booted, the kernel may assign other numbers to file systems.
         return value[-1] if name == "inode" and value else list(value) or None
     return value
 
 
 def _is_identified_better(name: str, before: Facts) -> bool:
-    """Return whether another fact identifies the device more reliably. If so, this fact may change."""
+    """Return whether another fact identifies the device more reliably. In this case, this fact may change."""
     is_file = before.get("kind") == _FILE
     has_number = bool(before.get("serial") or before.get("wwn") or before.get("mapping_uuid"))
     match name:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tkperf.model.errors import UsageError
 from tkperf.model.units import MIB, format_capacity, format_count
 
-# This number changes whenever a new version of tkperf draws other places from the same seed.
+# This name changes when a new version of tkperf draws other places from the same seed.
 LAYOUT = "tkperf-1"
 # The places of larger segments are multiples of this size. The border of a segment therefore does not split a block of
 # any test.
@@ -22,7 +22,8 @@ LARGEST_STEP_BYTES = MIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segments:
-    """Equal pieces of a device in the order of their places. Together they are the active range.
+    """Pieces of a device that have the same length, in the order of their places. Together they are the active
+    range.
 
     Attributes:
         seed: the seed from which the places were drawn.

@@ -1,4 +1,4 @@
-"""The resources that drives share when they are measured at the same time, such as bandwidth and CPUs, and the effect
+"""The resources that drives share while they are measured at the same time, such as bandwidth and CPUs, and the effect
 on reads. This module contains codes and numbers, but no texts.
 """
 
@@ -11,7 +11,7 @@ import msgspec
 
 
 class PartKind(StrEnum):
-    """Kind of a part on the path from a drive to the CPU. The first part of each path is the link of the drive."""
+    """The kind of a part on the path from a drive to the CPU. The first part of each path is the link of the drive."""
 
     DRIVE_LINK = "drive's link"
     EXPANDER = "SAS expander"
@@ -22,7 +22,7 @@ class PartKind(StrEnum):
 
 
 class LinkGap(StrEnum):
-    """Reason why the bandwidth of a part is not known."""
+    """The reason why the bandwidth of a part is not known."""
 
     NOT_SHOWN = "the kernel shows no link"
     INTEGRATED = "it is built into the CPU or chipset, whose own link the kernel does not show"
@@ -30,7 +30,7 @@ class LinkGap(StrEnum):
 
 
 class PathGap(StrEnum):
-    """Reason why the path of a drive is not known."""
+    """The reason why the path of a drive is not known."""
 
     SIMULATED = "a simulated drive"
     FILE = "a file"
@@ -104,7 +104,7 @@ def _padded(words: str) -> str:
 
 
 class BudgetState(StrEnum):
-    """State of a budget: whether the demand is within the bandwidth. If a value is not known, the state is never
+    """The state of a budget: whether the demand is within the bandwidth. If a value is not known, the state is never
     "within".
     """
 
@@ -204,8 +204,8 @@ class CpuBudget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CpuPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The CPUs of a group of drives. ``rest`` contains the CPU for all other programs, and is empty on a host with a
-    single CPU.
+    """The assignment of CPUs to a group of drives. ``rest`` contains the CPU for all other programs. It is empty on a
+    host with a single CPU.
     """
 
     assignments: tuple[CpuAssignment, ...]
@@ -214,7 +214,7 @@ class CpuPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadsState(StrEnum):
-    """Outcome of a comparison of reads. The outcome is "not known" if the interval contains the limit, or if no
+    """The outcome of a comparison of reads. The outcome is "not known" if the interval contains the limit, or if no
     interval is known.
     """
 
@@ -242,8 +242,8 @@ class ReadsCompared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SharingState(StrEnum):
-    """How the drives of a group influence each other. The first two states are results of a comparison of reads. The
-    next two states follow from the budgets of shared parts.
+    """The influence of the drives of a group on each other. The first two states are results of a comparison of reads.
+    The next two states follow from the budgets of shared parts.
     """
 
     NOT_SLOWED = "not slowed"

@@ -7,8 +7,9 @@ the tracking variable y over the last five consecutive rounds, with A = mean(y):
 - slope excursion: (max - min) of the least-squares line over the window <= 10 % of A.
 
 A value equal to the limit is accepted. The +-10 % lines in the charts of reports are only a drawing convention, because
-the criterion is the range. The rule applies to the device alone: a window is not steady if something else influenced
-one of the values, unless the user accepts such values (docs/explanation/method.md).
+the criterion limits the difference between maximum and minimum. The rule applies to the device alone: a window is not
+steady if something other than the device influenced one of the values, unless the user accepts such values
+(docs/explanation/method.md).
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from math import isfinite, sqrt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criteria:
-    """Limits of the steady-state rule, as fractions of the average of the window.
+    """The limits of the steady-state rule, as fractions of the average of the window.
 
     With ``accept_disturbed``, a window can be steady even if something other than the device influenced one of the
     values.
@@ -36,7 +37,7 @@ WITHIN_LIMITS = "data and slope excursion are within their limits"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """Least-squares line y = slope * round + intercept over the window.
+    """The least-squares line y = slope * round + intercept over the window.
 
     ``correlation`` is Pearson's r; None: all values are equal, so that r is not defined.
     """
@@ -110,7 +111,7 @@ def judge(
     criteria: Criteria = PTS_CRITERIA,
     doubts: Sequence[str | None] = (),
 ) -> SteadyStateVerdict:
-    """Judge steady state on the last window of a series.
+    """Return the steady-state verdict on the last window of a series.
 
     Args:
         rounds: numbers of all rounds so far, ascending.

@@ -1,4 +1,4 @@
-"""Strict decoding of users' files. An error message contains the key, the value and the allowed values."""
+"""Strict decoding of users' files. Each error message contains the key, the value and the allowed values."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ T = TypeVar("T")
 # This limit is many times the number of dots in any useful key, or in any list of numbers on one line.
 _MOST_DOTS_OF_A_LINE = 2000
 _LONGEST_QUOTED = 40
-# This pattern matches one step of a path in a msgspec error, such as $.claim[0].within_us[...]: a key, or a place in a
-# list or table.
+# This pattern matches one step of a path in a msgspec error, such as $.claim[0].within_us[...]. A step is a key, or a
+# place in a list or table.
 _STEP_OF_A_PATH = re.compile(r"\.([^.\[]+)|\[([^\]]*)\]")
 _SLIP = re.compile("Object (contains unknown|missing required) field `(.*)`", re.DOTALL)
 _OF_VALUES = ("Expected ", "Invalid enum value", "Integer value out of range")
@@ -29,7 +29,8 @@ _UNSEEN = object()
 def decode_strictly(
     parse: Callable[[], object], type_: type[T], *, what: str, language: str, error: type[UsageError] = InputFileError
 ) -> T:
-    """Parse a file with ``parse`` and return the data as a ``type_``. Error messages contain ``what`` and the key.
+    """Parse a file with ``parse`` and return the data as an object of the type ``type_``. Error messages contain
+    ``what`` and the key.
 
     Raises:
         InputFileError: the file is not valid in this language, or contains an unknown key or a value of another type.
@@ -45,7 +46,7 @@ def decode_strictly(
 
 
 def convert_strictly(value: object, type_: type[T], *, what: str, error: type[UsageError] = InputFileError) -> T:
-    """Return plain data as a ``type_``. Error messages contain ``what`` and the key.
+    """Return plain data as an object of the type ``type_``. Error messages contain ``what`` and the key.
 
     Raises:
         InputFileError: the data contains an unknown key or a value of another type. If ``error`` is given, that
@@ -105,7 +106,8 @@ def describe_mistake(mistake: msgspec.ValidationError, type_: Any, value: object
     if words and isinstance(value, str):
         return f"{where} '{value[:_LONGEST_QUOTED]}': {choose_from(value, words)}"
     if not reason.startswith(_OF_VALUES) or isinstance(info, msgspec.inspect.AnyType):
-        # The reason from msgspec already explains the mistake, or the allowed values at this place are not known.
+        # Either the reason from msgspec already explains the mistake, or the values that this place accepts are not
+        # known.
         return f"{where}: {reason}"
     given = "a value" if value is _UNSEEN else quote_value(value)
     return f"{where}: {given} is not allowed, it takes {_with_kind(info)}"
@@ -192,8 +194,8 @@ def _bare(type_: msgspec.inspect.Type) -> msgspec.inspect.Type:
 
 
 def _below(type_: msgspec.inspect.Type, value: object, step: str) -> tuple[msgspec.inspect.Type, object]:
-    """Return the type and the value at a key of a table, or at a place in a list. ``_UNSEEN`` replaces a value that
-    cannot be found.
+    """Return the type and the value at a key of a table, or at a place in a list. If a value cannot be found, the
+    result contains ``_UNSEEN`` instead.
     """
     match type_:
         case msgspec.inspect.StructType() | msgspec.inspect.DataclassType():

@@ -1,7 +1,8 @@
-"""Analysis of readings: changes between two readings, throttled times and steps, write amplification, and warnings.
+"""The analysis of drive readings: changes between two readings, throttled times and steps, write amplification, and
+warnings.
 
-A reading of a drive's log covers about the last minute, so the reading may arrive after a step was stored. Therefore,
-steps are marked as throttled when a run file is read.
+A reading of a drive's log covers about the last minute, so a reading may arrive after the step was stored. Therefore,
+tkperf marks steps as throttled only when it reads a run file.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ _heat_values = attrgetter(*_HEAT)
 
 
 class Intervals:
-    """Intervals that may overlap. A search is fast even with many intervals, because the time grows with the logarithm
-    of the number of intervals.
+    """A set of intervals that may overlap. A search is fast even with many intervals, because its time grows with the
+    logarithm of the number of intervals.
     """
 
     def __init__(self, pairs: Iterable[tuple[float, float]]) -> None:
@@ -45,14 +46,14 @@ class Intervals:
         self._ends = list(accumulate((end for _, end in ordered), max))
 
     def overlap(self, begin: float, end: float) -> bool:
-        """Return whether any interval overlaps the range from ``begin`` to ``end``. A common border is not an
-        overlap.
+        """Return whether an interval overlaps the range from ``begin`` to ``end``. If they only share a border, they do
+        not overlap.
         """
         before = bisect_left(self._begins, end)
         return before > 0 and self._ends[before - 1] > begin
 
     def contain(self, value: float) -> bool:
-        """Return whether a value lies within any interval, or on the border of an interval."""
+        """Return whether a value lies within an interval, or on the border of an interval."""
         before = bisect_right(self._begins, value)
         return before > 0 and self._ends[before - 1] >= value
 
@@ -94,7 +95,8 @@ def find_heat(before: Reading, after: Reading) -> str:
     result is empty.
     """
     reasons = []
-    if _heat_values(before) != _heat_values(after):  # a cheap comparison first, because a day has many readings
+    # this cheap comparison is made first, because a day has many readings
+    if _heat_values(before) != _heat_values(after):
         reasons = [words for name, words in _HEAT.items() if (counter_delta(before, after, name) or 0) > 0]
     warned = (before.critical_warning or 0) | (after.critical_warning or 0)
     if warned & TEMPERATURE_WARNING:
@@ -124,7 +126,7 @@ def find_amplification(before: Reading, after: Reading, facts: DriveFacts | None
     return nand / host
 
 
-# A reading still counts as the reading at the beginning or end of a test if it was made within this time, in s.
+# A reading that was made within this time, in s, still counts as the reading at the beginning or end of a test.
 EDGE_S = 30.0
 
 
@@ -189,7 +191,7 @@ def find_stretches(record: RunRecord) -> list[list[Throttled]]:
 
 
 def is_throttled(stretches: Sequence[Sequence[Throttled]], began_s: float, ended_s: float) -> bool:
-    """Return whether any drive was throttled, or may have been throttled, between ``began_s`` and ``ended_s``."""
+    """Return whether a drive was throttled, or may have been throttled, between ``began_s`` and ``ended_s``."""
     return any(any(_overlapping(of_drive, began_s, ended_s)) for of_drive in stretches)
 
 
@@ -213,8 +215,9 @@ def _test(test: TestRecord, stretches: Sequence[Sequence[Throttled]]) -> TestRec
 
 
 def _overlapping(stretches: Sequence[Throttled], began_s: float, ended_s: float) -> Iterator[Throttled]:
-    """Yield the periods of one drive that overlap a time. ``stretches`` must be in the order of time. A binary search
-    finds the first period, because a day may have one period for each minute.
+    """Yield the throttled periods of one drive that overlap the time from ``began_s`` to ``ended_s``. ``stretches``
+    must be in the order of time. A binary search finds the first period, because a day may have one period for each
+    minute.
     """
     first = bisect_right(stretches, began_s, key=lambda stretch: stretch.ended_s)
     yield from takewhile(lambda stretch: stretch.began_s < ended_s, islice(stretches, first, None))
@@ -237,7 +240,7 @@ def _step(step: StepRecord, stretches: Sequence[Sequence[Throttled]]) -> StepRec
     return replace(step, disturbances=(*(step.disturbances or ()), *found)) if found else step
 
 
-# A constant temperature is stored once in ``STILL_S`` seconds. A change by at least ``LEAST_CHANGE_C`` degrees is
+# A constant temperature is stored once every ``STILL_S`` seconds. A change of at least ``LEAST_CHANGE_C`` degrees is
 # stored immediately.
 STILL_S = 60.0
 LEAST_CHANGE_C = 1.0
@@ -248,8 +251,8 @@ MEDIA_ERRORS = "media-errors"
 
 @dataclass(slots=True)
 class TelemetryLog:
-    """State that decides which readings are stored and which warnings are new. All readings must be given in the order
-    of time.
+    """The state that decides which readings are stored and which warnings are new. The caller must give all readings in
+    the order of time.
     """
 
     _kept: dict[str, Reading] = field(default_factory=dict)
@@ -257,11 +260,11 @@ class TelemetryLog:
     _warned: set[tuple[str, str]] = field(default_factory=set)
 
     def test_begins(self) -> None:
-        """Begin a test. In each test, a drive causes at most one warning of each kind."""
+        """Begin a test. In each test, a drive causes each kind of warning only once."""
         self._warned = set()
 
     def is_news(self, reading: Reading) -> bool:
-        """Return whether a reading must be stored. If so, later calls treat the reading as stored."""
+        """Return whether a reading must be stored. If the result is true, later calls treat the reading as stored."""
         kept = self._kept.get(reading.drive)
         temperature_c = reading.temperature_c
         if kept is not None and reading.is_full and kept.is_full and reading.at_s <= kept.at_s:
@@ -279,8 +282,8 @@ class TelemetryLog:
         return not still
 
     def find_warnings(self, reading: Reading) -> Iterator[tuple[str, str]]:
-        """Yield the code and the text of each new warning. A warning follows from a comparison of a full reading with
-        the previous full reading of the drive, and is given once in each test.
+        """Yield the code and the text of each new warning. A warning results from a comparison of a full reading with
+        the previous full reading of the drive, and is yielded once in each test.
         """
         if not reading.is_full:
             return

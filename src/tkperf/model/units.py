@@ -41,7 +41,7 @@ _TOO_LARGE = 1 << 63
 
 NOT_MEASURED = "-"
 NOT_FOUND = "not found"
-"""Text for a value that was searched among the measured values and not found."""
+"""The text for a value that was not found among the measured values."""
 
 
 def parse_size_bytes(text: str) -> int:
@@ -56,8 +56,8 @@ def parse_size_bytes(text: str) -> int:
     if match is None or match[2].lower() not in _FACTORS:
         raise UsageError(f"'{text[:40]}' is not a size. Write, for example, 512MiB, 16GiB, 960GB or a number of bytes")
     amount = Decimal(match[1])
-    # Too large amounts must not be multiplied: a product with more digits than the precision of Decimal raises another
-    # exception.
+    # Amounts that are too large must not be multiplied: a product with more digits than the precision of Decimal raises
+    # another exception.
     size_bytes = _TOO_LARGE if amount >= _TOO_LARGE else int(amount * _FACTORS[match[2].lower()])
     if size_bytes <= 0:
         raise UsageError(f"'{text[:40]}' is not a size, because a size must be more than 0 bytes")
@@ -118,7 +118,7 @@ def format_window(numbers: Sequence[int]) -> str:
 
 
 def spaced(size: str) -> str:
-    """Return a size that a user wrote with a blank before the unit: ``100 %`` for ``100%``, ``1 GiB`` for ``1GiB``."""
+    """Return a size that a user wrote, with a space before the unit: ``100 %`` for ``100%``, ``1 GiB`` for ``1GiB``."""
     return re.sub(r"(?<=\d)(?=[A-Za-z%])", " ", size.strip())
 
 
@@ -145,8 +145,8 @@ def wrap_words(text: str, width: int, *, indent: int = 0, hanging: int = 0, brea
     the command.
 
     Args:
-        indent: number of blanks before the first line.
-        hanging: number of blanks before the other lines.
+        indent: number of spaces before the first line.
+        hanging: number of spaces before the other lines.
         break_long_words: whether a word that is longer than a line continues on the next line.
     """
 
@@ -174,8 +174,8 @@ A terminal would execute control characters, and with direction characters a nam
 
 
 def escape_controls(json_text: str) -> str:
-    """Return a JSON text in which control characters are escaped (RFC 8259). The values in the JSON text stay the
-    same.
+    """Return a JSON text in which control characters are escaped (RFC 8259). The values in the JSON text do not
+    change.
     """
     return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
 
@@ -184,7 +184,7 @@ def drop_controls(text: str) -> str:
     """Return text from another source without control characters and direction characters. Line ends and no-break
     spaces remain.
     """
-    if text.replace("\n", "").isprintable():  # true for nearly all texts
+    if text.replace("\n", "").isprintable():  # this is true for nearly all texts
         return text
     return "".join(each for each in text if each.isprintable() or each in "\n\u00a0")
 
@@ -203,7 +203,7 @@ def format_number(value: float | None, digits: int | None = None) -> str:
 
 
 def find_digit_place(value: float) -> int:
-    """Return the place of the last digit that is shown of a measured value: 2 for hundreds, -1 for tenths.
+    """Return the place of the last digit that is shown for a measured value: 2 for hundreds, -1 for tenths.
 
     Three digits are shown, or four digits if the first digit is 1. Values with equal texts therefore differ by less
     than 1 %, and by 0.1 % on average. See the section "Digits" in docs/reference/reports.md.
@@ -250,8 +250,8 @@ def format_latency(latency_us: float) -> str:
 def find_latency_unit(latencies_us: Iterable[float | None]) -> tuple[str, float]:
     """Return a unit that suits all latencies of a table or chart, and the length of this unit in µs.
 
-    The greatest latency must be at least one unit, and the least latency at least a tenth of the unit. For example,
-    ``0.276`` and ``72.9`` are both easy to read in ms.
+    The greatest latency is not less than one unit, and the least latency is not less than a tenth of the unit. For
+    example, ``0.276`` and ``72.9`` are both easy to read in ms.
     """
     known = [value for value in latencies_us if value]
     for factor, unit in ((1e6, "s"), (1e3, "ms")):
@@ -271,8 +271,8 @@ def format_mix(read_percent: int) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Return a name from another source on one line, without control characters. Each sequence of white space becomes a
-    single blank.
+    """Return a name from another source on one line, without control characters. A single space replaces each sequence
+    of white space.
     """
     return " ".join(drop_controls(text).split())
 

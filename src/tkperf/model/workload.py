@@ -12,20 +12,21 @@ from typing import NamedTuple
 from tkperf.model.errors import UsageError
 from tkperf.model.units import KIB, format_block_size, format_capacity, format_count, format_mix
 
-# The name of a mix with more block sizes than this number contains only the smallest and the largest size.
+# The name of a mix lists up to this number of block sizes. The name of a larger mix contains only the smallest and the
+# largest size.
 LONGEST_MIX_LISTED = 4
 # All I/Os of a mix of block sizes have this alignment, including the smaller I/Os.
 MIX_ALIGNMENT_BYTES = 4 * KIB
 
 
-# The name of a stream, and whether the flushes are meant instead of the I/Os. The name is None for a single load and
-# for a whole combination.
+# The name of a stream, and whether the part consists of the flushes instead of the I/Os. The name is None for a single
+# load and for a whole combination.
 PartKey = tuple[str | None, bool]
 WHOLE_LOAD: PartKey = (None, False)
 
 
 class Access(StrEnum):
-    """Order of block addresses, in the words of the PTS."""
+    """The order of block addresses, with the terms of the PTS."""
 
     RANDOM = "random"
     SEQUENTIAL = "sequential"
@@ -51,12 +52,12 @@ class ActiveRange:
         return f"{format_capacity(self.length_bytes)} from {format_capacity(self.offset_bytes)}"
 
     def within(self, outer: ActiveRange) -> ActiveRange:
-        """Return the place on the device of this range. The offset of this range counts from the start of ``outer``."""
+        """Return where this range lies on the device. The offset of this range counts from the start of ``outer``."""
         return ActiveRange(offset_bytes=outer.offset_bytes + self.offset_bytes, length_bytes=self.length_bytes)
 
 
 class Arrival(StrEnum):
-    """The arrival of I/Os at an offered rate: evenly spaced, or at random times (Poisson process)."""
+    """The distribution of I/Os over time at an offered rate: evenly spaced, or at random times (Poisson process)."""
 
     LINEAR = "linear"
     POISSON = "poisson"
@@ -70,8 +71,8 @@ class BlockShare(NamedTuple):
 
 
 class Zone(NamedTuple):
-    """A percentage of the range, and the percentage of all accesses in this part of the range. Zones follow each
-    other.
+    """A part of the range in percent, and the percentage of all accesses that this part receives. Each zone begins
+    where the previous zone ends.
     """
 
     access_percent: int
@@ -79,7 +80,9 @@ class Zone(NamedTuple):
 
 
 class Burst(NamedTuple):
-    """A number of I/Os that a job issues, and the pause after these I/Os in s (fio: thinktime_blocks and thinktime)."""
+    """A number of I/Os that a job issues, and the length in s of the pause after these I/Os (fio: thinktime_blocks and
+    thinktime).
+    """
 
     ios: int
     pause_s: float
@@ -87,30 +90,32 @@ class Burst(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The I/O that the load generator does. A workload is also the key of the results.
+    """A description of the I/O that the load generator issues. A workload is also the key of the results.
 
     ``jobs`` is the thread count (TC) of the PTS. ``io_depth`` is the queue depth (QD) of each thread.
 
     Attributes:
-        block_size_bytes: size of every I/O; with ``block_mix``, the largest size.
-        block_mix: several block sizes and the share of each; empty: one size only.
-        zones: distribution of random accesses over the range, from the start of the range; empty: an even distribution.
-        offered_iops: the rate at which all jobs together should issue I/Os, in I/Os per second; None: as fast as the
-            device completes I/Os.
+        block_size_bytes: size of every I/O. With ``block_mix``, it is the largest size.
+        block_mix: several block sizes and the share of each. It is empty if there is only one size.
+        zones: distribution of random accesses over the range, from the start of the range. An empty value means an even
+            distribution.
+        offered_iops: the rate at which all jobs together should issue I/Os, in I/Os per second. None means that the
+            jobs issue I/Os as fast as the device completes them.
         arrival: distribution of the offered I/Os over time.
-        compressible_percent: the share of the written data, in %, that compression in the drive could save; None: new
-            random data, which cannot be compressed.
+        compressible_percent: the share of the written data, in %, that compression in the drive could save. None means
+            that the data is new random data, which cannot be compressed.
         region: the part of the active range in which the accesses stay. Its offset counts from the start of the active
-            range. None: the whole active range.
+            range. None means the whole active range.
         trims: whether all I/Os are trims (discards), without reads and writes.
         random_percent: for random access, the share of accesses at a random address, in %. Each other access continues
-            at the end of the previous access. None: all accesses are random.
-        burst: the number of I/Os after which each job pauses, and the length of the pause; None: no job pauses.
-        flush_every: the number of its own writes after which each job flushes the write cache of the device; None:
-            never.
-        together: the streams of a combination, which start and stop together; empty: a single load.
-        stream: the name, if this workload is a stream of a combination; None: this workload is a single load or the
-            combination itself.
+            at the end of the previous access. None means that all accesses are random.
+        burst: the number of I/Os after which each job pauses, and the length of the pause. None means that no job
+            pauses.
+        flush_every: the number of its own writes after which each job flushes the write cache of the device. None means
+            that no job flushes the cache.
+        together: the streams of a combination, which start and stop together. It is empty for a single load.
+        stream: the name, if this workload is a stream of a combination. None means that this workload is a single load
+            or the combination itself.
         flushes: whether this workload is the key of the results of the flushes of a load, and not of its I/Os. Such a
             workload is only a key.
     """
@@ -218,7 +223,7 @@ class Workload:
 
     @property
     def kind_texts(self) -> tuple[str, ...]:
-        """Return a description of partly random access, pauses and flushes, as far as this workload has them."""
+        """Return a description of partly random access, pauses and flushes, if this workload has them."""
         texts = []
         if self.random_percent is not None:
             texts.append(f"{self.random_percent} % of the accesses random")
@@ -271,12 +276,14 @@ class Workload:
 
     @property
     def lead_in_s(self) -> float:
-        """Return the time, in s, from the start until all streams of a combination run; 0 for a single load."""
+        """Return the time, in s, from the start until all streams of a combination run. For a single load, the result
+        is 0.
+        """
         return max(each.delay_s for each in self.streams)
 
     @property
     def pauses(self) -> bool:
-        """Return whether some threads plan a time without I/O, because of bursts or of a delayed start."""
+        """Return whether some threads plan a time without I/O, because they issue bursts or start later."""
         return any(each.delay_s > 0 or each.workload.burst is not None for each in self.streams)
 
     @property
@@ -359,8 +366,8 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """One of several loads that run together. ``delay_s`` is the time from the common start to the first I/O of this
-    load.
+    """One of several loads that run at the same time. ``delay_s`` is the time from the common start to the first I/O of
+    this load.
     """
 
     name: str
@@ -437,7 +444,7 @@ def list_loads(workload: Workload) -> tuple[Workload, ...]:
 
 
 def split_regions(active_range: ActiveRange, jobs: int, block_size_bytes: int) -> tuple[ActiveRange, ...]:
-    """Return separate regions of whole blocks, one for each job. Their sizes differ by at most one block.
+    """Return separate regions of whole blocks, one for each job. Their sizes differ by no more than one block.
 
     Raises:
         UsageError: the range has fewer blocks than jobs.

@@ -1,5 +1,5 @@
-"""Judge the activity of the host during a step: CPU time, resources that fio did not receive, errors of the device, and
-idle time.
+"""Judgements about the activity of the host during a step: CPU time, resources that fio did not receive, errors of the
+device, and idle time.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ WAIT_PERCENT = 3.0
 # Time for which the CPU limit of a cgroup stops fio, in percent of the time of the step. All threads stop at the same
 # moment, so a result loses the same share.
 THROTTLED_PERCENT = 1.0
-# CPU time that the hypervisor withheld, in percent of the requested CPU time. A hypervisor with free CPUs takes some
-# tenths of a percent.
+# CPU time that the hypervisor withheld, in percent of the requested CPU time. A hypervisor with free CPUs withholds a
+# few tenths of a percent.
 STEAL_PERCENT = 3.0
-# Time in which any program waited for memory, in percent of the time of the step. The limit is not lower, because the
-# memory of fio is locked before the step begins.
+# The share of the step's time in which a program waited for memory, in percent. A lower limit is not necessary, because
+# the memory of fio is locked before the step begins.
 MEMORY_PERCENT = 5.0
 
 _LINK = re.compile(
@@ -114,7 +114,7 @@ def _heat(use: HostUse) -> Iterator[_Found]:
 
 
 def _logged(lines: Sequence[str]) -> Iterator[_Found]:
-    """Yield the first kernel line of each kind of trouble, and the number of further lines of that kind."""
+    """Yield the first kernel line for each kind of trouble, with the number of further lines of the same kind."""
     by_code: dict[DisturbanceCode, list[str]] = {}
     for line in lines:
         if (code := find_trouble(line)) is not None:
@@ -136,14 +136,14 @@ def find_trouble(line: str) -> DisturbanceCode | None:
 # Shorter times without I/O occur whenever fio waits for a CPU. Such short times do not change a result.
 LEAST_IDLE_S = 0.2
 IDLE_SHARE = 0.02
-# tkperf reads the counters five to fifty times a second. On a busy host, some tenths of a second may pass between two
+# tkperf reads the counters five to fifty times a second. On a busy host, a few tenths of a second may pass between two
 # readings.
 LEAST_STOP_S = 1.0
 LEAST_SUSPENDED_S = 0.5
-# The PTS allows no time between steps. tkperf needs about 20 ms, and about 100 ms with short steps on a busy host. The
-# time is near this limit only on a host that has several times more work than CPUs can do.
+# The PTS allows no time between steps. tkperf needs about 20 ms, and about 100 ms with short steps on a busy host.
+# Times near this limit occur only on a host with several times more work than its CPUs can process.
 HANDOVER_LIMIT_S = 1.0
-# If fio was not started in advance, fio begins within a third of a second, and within one or two seconds on a busy
+# If fio was not started in advance, its I/O begins within a third of a second, or within one or two seconds on a busy
 # host.
 COLD_START_LIMIT_S = 3.0
 
@@ -180,8 +180,8 @@ def judge_idle(stretches: Iterable[tuple[float, float]], started_s: float, ended
 def judge_stops(
     stops: Iterable[tuple[float, float]], sleeps: Iterable[tuple[float, float]], ended_s: float
 ) -> tuple[Disturbance, ...]:
-    """Return a disturbance if tkperf did not run for a time (``stops``), and a disturbance if the host was suspended
-    (``sleeps``). Both arguments contain the begin and the duration of each such time, in s.
+    """Return one disturbance if tkperf did not run for some time (``stops``), and another disturbance if the host was
+    suspended (``sleeps``). Both arguments contain the begin and the duration of each such period, in s.
     """
     of_step = [(begin, lasted_s) for begin, lasted_s in stops if begin < ended_s]
     slept = [(begin, lasted_s) for begin, lasted_s in sleeps if begin < ended_s]

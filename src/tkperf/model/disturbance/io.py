@@ -61,7 +61,7 @@ _JOINTS = {
 }
 
 
-# These codes describe the history of a step. A step with only these codes does not have a doubtful result.
+# These codes describe the history of a step. They alone do not make the result of a step doubtful.
 OF_HISTORY = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED, DisturbanceCode.UNEVEN_CLONES)
 
 
@@ -109,7 +109,8 @@ def find_doubtful(disturbances: Iterable[Disturbance]) -> tuple[DisturbanceCode,
 # Limit of foreign bytes, as a share of the bytes that fio moved in the step. A smaller share changes a result by less
 # than the noise between runs.
 FOREIGN_SHARE = 0.005
-# smartd, udev or a partition scan read some hundred KiB at most. Such small amounts are accepted at any share.
+# smartd, udev or a partition scan read no more than some hundred KiB. Such small amounts are accepted even if they are
+# a large share.
 LEAST_FOREIGN_BYTES = 512 * KIB
 # Limit of foreign bytes within one second, as a share of the bytes that fio moved in that second. A burst that is too
 # short to change the mean of a long step still changes the maximum.
@@ -153,7 +154,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceLook:
-    """One reading of the counters of the device.
+    """One reading of the I/O counters of the device.
 
     ``at_s`` is the time on the run's clock. ``suspended_s`` is the total time for which the host was suspended.
     ``counts`` is None for a target without counters, such as a file. ``counting`` is the setting ``queue/iostats`` of
@@ -167,17 +168,19 @@ class DeviceLook:
 
 
 class Counters(Protocol):
-    """Reader of the device's counters. The counters are read tens of times a second, or five to ten times a second
-    after ``look_seldom``.
+    """A reader of the device's I/O counters. The counters are read tens of times a second, or five to ten times a
+    second after ``look_seldom``.
     """
 
     def take(self) -> Sequence[DeviceLook]:
-        """Return all readings since the last call, oldest first, followed by a reading that is made now."""
+        """Return all readings since the last call, oldest first. The last reading in the result is made during this
+        call.
+        """
         ...
 
     def look_seldom(self, from_s: float, until_s: float) -> None:
-        """Read the counters less often during a period in which no step begins or ends, because every reading may take
-        a CPU from the load.
+        """Read the counters less often during a period in which no step begins or ends, because every reading may use a
+        CPU that the load needs.
         """
         ...
 
@@ -192,12 +195,13 @@ class Side:
     sides, foreign bytes). ``inner_bytes`` are the foreign bytes between the first and the last status document of fio
     well within the step, where no neighbouring step makes the number uncertain.
 
-    The other values describe the uncertainty of the foreign bytes. ``outstanding_bytes`` may have been counted by only
-    one of fio and the device. ``shared_bytes`` were subtracted because the next step was released before this step
-    ended. ``neighbours_bytes_per_s`` are the rates before and after the step. The border between two steps may be
-    slightly wrong, so that one step receives bytes of the other step. ``lacked_bytes`` are the bytes that earlier steps
-    lack for this reason. A busy host may prevent a reading at a border: ``blurred_bytes`` may then belong to
-    neighbouring steps. All values belong to this side alone: in a step that only reads, fio causes no writes.
+    The other values describe the uncertainty of the foreign bytes. ``outstanding_bytes`` may have been counted by
+    either fio or the device, but not by both. ``shared_bytes`` were subtracted because the next step was released
+    before this step ended. ``neighbours_bytes_per_s`` are the rates before and after the step. The border between two
+    steps may be slightly wrong, so that bytes of one step are counted in the other step. ``lacked_bytes`` are the bytes
+    that are missing in earlier steps for this reason. A busy host may prevent a reading at a border: ``blurred_bytes``
+    may then belong to neighbouring steps. All values belong to this side alone: in a step that only reads, fio causes
+    no writes.
     """
 
     fio_bytes: int = 0
@@ -213,8 +217,8 @@ class Side:
 
     @property
     def open_bytes(self) -> float:
-        """Return the bytes that cannot be attributed with certainty, because of the timing. fio may have moved these
-        bytes in this step or in a neighbouring step.
+        """Return the number of bytes that cannot be attributed with certainty, because of the timing. fio may have
+        moved these bytes in this step or in a neighbouring step.
         """
         return (
             self.outstanding_bytes
@@ -227,10 +231,12 @@ class Side:
 
     @property
     def certain_bytes(self) -> float:
-        """Return the bytes that other programs certainly moved, wherever the borders of the step lie."""
+        """Return the number of bytes that other programs certainly moved. The exact borders of the step do not affect
+        this number.
+        """
         whole_bytes = max(0.0, self.foreign_bytes - self.open_bytes)
-        # Foreign bytes well within the step are also foreign bytes of the whole step. If the whole step has none, a
-        # document was only read late.
+        # Foreign bytes well within the step are also foreign bytes of the whole step. If the whole step has no foreign
+        # bytes, a status document of fio was only read late.
         if self.foreign_bytes + self.blurred_bytes <= 0:
             return whole_bytes
         return max(whole_bytes, self.inner_bytes - self.outstanding_bytes - DOCUMENT_S * self.bytes_per_s)
@@ -238,13 +244,14 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Comparison of the bytes that fio and the device counted during a step, separately for reads and writes.
+    """A comparison of the bytes that fio and the device counted during a step, separately for reads and writes.
 
     ``most_bytes`` are all bytes that the device moved, for any program, from before the release of the step until after
     the last report of fio. This number includes all I/Os of the step, even if the borders of the step are uncertain.
-    None: not known.
+    None means that the number is not known.
 
-    ``counting``: whether ``queue/iostats`` was 1 all the time, so that the kernel was to count the I/O of this device.
+    ``counting`` is true if ``queue/iostats`` was 1 all the time. In this case, the kernel should have counted the I/O
+    of this device.
     """
 
     started_s: float
@@ -276,7 +283,9 @@ class Compared:
 
     @property
     def limit_bytes(self) -> float:
-        """Return the bytes that foreign I/O must exceed, in addition to the bytes that timing leaves open."""
+        """Return the limit that the foreign bytes must exceed, after the bytes that timing leaves uncertain are
+        subtracted.
+        """
         return max(FOREIGN_SHARE * self.fio_bytes, LEAST_FOREIGN_BYTES)
 
     @property
@@ -287,8 +296,8 @@ class Compared:
 
     @property
     def missing_bytes(self) -> int:
-        """Return the bytes that fio counted in addition to everything that the device counted. The value is negative if
-        the device counted more.
+        """Return the number of bytes that fio counted in addition to all bytes that the device counted. The value is
+        negative if the device counted more bytes than fio.
         """
         return 0 if self.most_bytes is None else self.fio_bytes - self.most_bytes
 
@@ -301,8 +310,8 @@ class Compared:
 
     @property
     def is_counted(self) -> bool:
-        """Return whether the kernel counts the I/O of this device. If ``queue/iostats`` is 0, the kernel need not
-        count.
+        """Return whether the kernel counts the I/O of this device. If ``queue/iostats`` is 0, the kernel is not
+        required to count it.
         """
         return self.counting or self.counted_share >= COUNTING_SHARE
 
@@ -313,8 +322,8 @@ class Compared:
 
 
 def judge_bytes(compared: Compared) -> tuple[Disturbance, ...]:
-    """Return the disturbances that are visible in the byte counts; none if the kernel does not count the I/O of the
-    device.
+    """Return the disturbances that are visible in the byte counts. The result is empty if the kernel does not count the
+    I/O of the device.
     """
     disturbances = (_foreign(compared), _other_partitions(compared), _missing(compared)) if compared.is_counted else ()
     return tuple(disturbance for disturbance in disturbances if disturbance is not None)
@@ -324,8 +333,8 @@ def _foreign(compared: Compared) -> Disturbance | None:
     burst = _burst(compared)
     if not (compared.is_moved_by_others or burst or compared.is_flushed):
         return None
-    # If no foreign byte of reads (or of writes) is certain, the timing of the looks may explain why the device counted
-    # more bytes than fio.
+    # If no foreign byte of reads (or of writes) is certain, the timing of the readings may explain why the device
+    # counted more bytes than fio.
     certain = [side for side in compared.sides if side.certain_bytes] or compared.sides
     read_bytes, written_bytes = (max(0, side.foreign_bytes) if side in certain else 0 for side in compared.sides)
     amounts = [

@@ -1,3 +1,3 @@
-"""Parse the data that drives report about themselves: temperature, throttling, wear and bytes written. These modules
-only parse and have no side effects. See docs/explanation/telemetry.md.
+"""Parsers for the data that drives report about themselves: temperature, throttling, wear and bytes written. These
+modules have no side effects. See docs/explanation/telemetry.md.
 """

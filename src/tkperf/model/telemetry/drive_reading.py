@@ -1,4 +1,6 @@
-"""Parse the log of a drive into units that do not depend on the bus or the maker. The log may be incomplete."""
+"""A parser that converts the log of a drive into units that do not depend on the bus or the maker. The log may be
+incomplete.
+"""
 
 from __future__ import annotations
 
@@ -115,8 +117,8 @@ class DriveFacts:
 
 
 class Telemetry(Protocol):
-    """Reader of the drives' logs. The logs are read during a run without delaying the run. All times are those of the
-    run's clock.
+    """A reader of the drives' logs. The logs are read during a run without a delay of the run. All times are those of
+    the run's clock.
     """
 
     def take(self) -> Sequence[Reading]:
@@ -128,15 +130,17 @@ class Telemetry(Protocol):
         ...
 
     def ask(self) -> None:
-        """Read all logs as soon as possible, in the background."""
+        """Request that all logs are read as soon as possible, in the background."""
         ...
 
     def paused(self) -> AbstractContextManager[None]:
-        """Pause reading during the block, such as a purge. Earlier requests are completed first."""
+        """Pause the reading during the ``with`` block, for example during a purge. Earlier requests are completed
+        first.
+        """
         ...
 
     def finish(self) -> None:
-        """Read all logs once more, wait some seconds for the result, then stop reading."""
+        """Read all logs once more, wait a few seconds for the result, and then stop reading."""
         ...
 
 
@@ -207,7 +211,8 @@ def parse_smart_log(document: LogDocument, *, at_s: float, drive: str) -> Readin
     values.
     """
     warning = document.get("critical_warning")
-    if isinstance(warning, dict):  # nvme-cli with --verbose, and some versions always
+    # The value is a dictionary if nvme-cli runs with --verbose, and always in some versions.
+    if isinstance(warning, dict):
         warning = warning.get("value")
     return Reading(
         at_s=at_s,
@@ -250,8 +255,8 @@ def is_ocp_log(document: LogDocument) -> bool:
     return isinstance(guid, str) and guid.lower().removeprefix("0x").endswith(_OCP_GUID)
 
 
-# The GUID of OCP's log is AFD514C97C6F4F9CA4F2BFEA2810AFC5h. No version of nvme-cli prints leading zeros of the two
-# halves.
+# The GUID of OCP's log is AFD514C97C6F4F9CA4F2BFEA2810AFC5h. nvme-cli prints it in two halves, and no version prints
+# their leading zeros.
 _OCP_GUID = "afd514c97c6f4f9ca4f2bfea2810afc5"
 
 

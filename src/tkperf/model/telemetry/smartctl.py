@@ -1,4 +1,4 @@
-"""Parse the JSON output of smartctl (7.2 and newer) for ATA, SCSI and NVMe drives.
+"""A parser for the JSON output of smartctl (7.2 and newer) for ATA, SCSI and NVMe drives.
 
 Each maker chooses the units of the ATA attributes of its drives. tkperf uses a counter only if the name in smartctl's
 database contains the unit. Otherwise, the value is not known. The ATA standard defines the units of device statistics.
@@ -50,8 +50,8 @@ UNKNOWN_BRIDGE = "Unknown USB bridge"
 # Bits 0 and 1 of the exit status of smartctl mean that the call was wrong, or that the drive could not be opened.
 _NOT_READ = 0b11
 _MOST_MESSAGES = 3
-# An attribute that is named GB but counts GiB is wrong by 7 %, which is more than the first limit. The second limit, in
-# units, allows for writes between the readings of two counters.
+# An attribute whose name contains GB but that counts GiB is wrong by 7 %, which is more than the first limit. The
+# second limit, in units, allows for writes between the readings of two counters.
 _MOST_DIFFERENCE = 0.05
 _MOST_STEPS = 2
 # A drive may include its standby hours in only one of the two counters.
@@ -60,7 +60,7 @@ _MOST_HOURS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """A counter converted to bytes, with the size of the counting unit and the name of the counter."""
+    """A counter converted to bytes, with the size of its unit and the name of the counter."""
 
     bytes: int
     unit_bytes: int
@@ -82,8 +82,8 @@ def find_failure(document: LogDocument) -> str | None:
     status = count(run.get("exit_status"))
     if status is not None and status & _NOT_READ:
         return "; ".join(messages[:_MOST_MESSAGES]) or f"exit status {status}"
-    # smartctl reports no SMART support for a SCSI drive without the mode page of informational exceptions, but such a
-    # drive has log pages.
+    # smartctl reports no SMART support for a SCSI drive without the mode page of informational exceptions, although
+    # such a drive has log pages.
     has_log = bool(table(document.get("scsi_error_counter_log")))
     if table(document.get("smart_support")).get("available") is False and not has_log:
         return NO_SMART
