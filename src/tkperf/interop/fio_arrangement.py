@@ -1,7 +1,8 @@
-"""Series of fio's results: which results are rounds of the same series, their order and numbers, and their section.
+"""Series of fio's results. This module determines which results are rounds of the same series, their order and numbers,
+and their section.
 
-A section has an access and a demand. If a cell has two series, the section's name also contains the
-differences between them. tkperf judges each cell by the cell's own rounds.
+The loads of a section have the same access and the same demand. If a cell has two series, the section's name also
+contains the differences between them. tkperf judges each cell by the cell's own rounds.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from tkperf.interop.imported import (
 from tkperf.model.figures import LoadCaution
 from tkperf.model.workload import Workload
 
-_LARGEST_COUNTER = 10  # as a multiple of the number of files
-_MOST_NAMED = 3  # streams in the name of a section
-# These texts are parts of the name of a section, like names from the user.
+_LARGEST_COUNTER = 10  # the limit is this multiple of the number of files
+_MOST_NAMED = 3  # the greatest number of streams in the name of a section
+# These texts are parts of the name of a section, as names from the user are.
 _FILL = "fill by amount"
 _WITH_OTHER_FILES = "at once with another file"
 
@@ -37,7 +38,7 @@ _WITH_OTHER_FILES = "at once with another file"
 def arrange_series(results: Iterable[Result], names: Sequence[str], remarks: Remarks) -> list[CellSeries]:
     """Return the results as series, each with its section.
 
-    The order does not depend on the order of the files.
+    The order of the files does not change the order of the series.
 
     Args:
         results: results of all files.
@@ -72,8 +73,8 @@ def arrange_series(results: Iterable[Result], names: Sequence[str], remarks: Rem
 
 
 def _find_fills(all_series: Sequence[CellSeries]) -> list[CellSeries]:
-    """Return loads that prepare the drive. Such a load wrote a given amount sequentially and only once, whereas other
-    loads ran for a given time.
+    """Return loads that prepare the drive. Such a load wrote a given amount sequentially and only once, while other
+    loads of the same files ran for a given time.
 
     If no load ran for a given time, or if the writes were repeated in rounds, the writes may be the measurement.
     """
@@ -92,8 +93,8 @@ def _find_fills(all_series: Sequence[CellSeries]) -> list[CellSeries]:
 def _find_run_folders(all_series: Iterable[CellSeries], names: Sequence[str]) -> set[str]:
     """Return the folders that each contain a whole run.
 
-    In some series, such folders contain several rounds under the same names. The folders count
-    runs, not rounds, so they separate everything below them, including the fill of each run.
+    In some series, several such folders contain rounds under the same names. The numbers of these folders count runs,
+    not rounds. Each folder therefore separates all results below it from the results of other runs, including the fill.
     """
     found: set[str] = set()
     for series in all_series:
@@ -116,7 +117,7 @@ def _find_run_folders(all_series: Iterable[CellSeries], names: Sequence[str]) ->
 
 def _divide_by_folder(series: CellSeries, names: Sequence[str], run_folders: set[str]) -> Iterator[CellSeries]:
     """Yield a series for each folder that contains a run. Loads that prepare the drive are divided by every folder,
-    because each run prepares the drive anew.
+    because each run prepares the drive again.
     """
     by_folder: dict[str, list[Result]] = {}
     for result in series.rounds:
@@ -134,14 +135,14 @@ def _divide_by_folder(series: CellSeries, names: Sequence[str], run_folders: set
 
 
 def _divide_by_start(series: CellSeries) -> Iterator[CellSeries]:
-    """Yield a series for each start address on the device, if there are several start addresses and each occurs
-    repeatedly.
+    """Yield a series for each start address on the device. If there is only one start address, or if an address occurs
+    only once, the series is not divided.
     """
     by_start: dict[str | None, list[Result]] = {}
     for result in series.rounds:
         by_start.setdefault(result.start, []).append(result)
-    # If a start occurs only once, the rounds may advance through the device: each round then
-    # continues where the previous round ended.
+    # If an address occurs only once, the rounds may advance through the device: each round then continues where the
+    # previous round ended.
     if len(by_start) == 1 or min(map(len, by_start.values())) == 1:
         yield series
         return
@@ -156,7 +157,9 @@ def _part_of(series: CellSeries, rounds: list[Result], **changes: object) -> Cel
 
 
 def _columns(rounds: Sequence[Result], names: Sequence[str]) -> dict[tuple[str, str], list[int]]:
-    """Return the numbers that count rounds in the names of all these results, by place and word."""
+    """Return the numbers that count rounds in the names of all these results. The key is the place of the number in the
+    name and the word before it.
+    """
     found = [find_rounds(names[result.source], result.job) for result in rounds]
     shared = set(found[0]).intersection(*found[1:])
     return {column: [of[column] for of in found] for column in sorted(shared, key=rank_of_rounds)}
@@ -165,8 +168,8 @@ def _columns(rounds: Sequence[Result], names: Sequence[str]) -> dict[tuple[str, 
 def _find_run_words(series: CellSeries, names: Sequence[str]) -> Iterator[str]:
     """Yield the words that count runs.
 
-    If names contain two counts, the first count counts the rounds of a run, and the word of the second count is
-    yielded.
+    If names contain two counts, the first count counts the rounds of a run, and the function yields the word of the
+    second count.
     """
     columns = _columns(series.rounds, names)
     varying = [column for column, values in columns.items() if len(set(values)) > 1]
@@ -218,10 +221,9 @@ def _group_by_run(series: CellSeries, names: Sequence[str], run_words: set[str])
 def _divide_by_time(
     series: CellSeries, names: Sequence[str], keys: Sequence[NaturalKey], remarks: Remarks
 ) -> Iterator[CellSeries]:
-    """Yield a separate series for each result that was measured at the same time as a result of
-    another file.
+    """Yield a separate series for each result that was measured at the same time as a result of another file.
 
-    Such results shared one drive, or they are from several drives. In neither case are they rounds of one series.
+    Such results either shared one drive, or are from several drives. In neither case are they rounds of one series.
     """
     overlapping: list[Result] = []
     if all(result.written_ms is not None for result in series.rounds):
@@ -243,7 +245,7 @@ def _divide_by_time(
 
 
 def _find_overlapping(in_time: Sequence[Result], names: Sequence[str], remarks: Remarks) -> list[Result]:
-    """Return the results that ran at the same time as the previous or next result in time, if that result is from
+    """Return the results that ran at the same time as the previous or next result in time, if that other result is from
     another file.
     """
     found: dict[int, Result] = {}
@@ -280,8 +282,9 @@ def _order_key(result: Result, keys: Sequence[NaturalKey]) -> tuple[object, ...]
 def _order(
     series: CellSeries, names: Sequence[str], keys: Sequence[NaturalKey], remarks: Remarks, run_words: set[str]
 ) -> None:
-    """Number the rounds of a series. A round has the number in its name. Without such a number, rounds are numbered in
-    the order of the times that fio wrote. If a time is not known, they are numbered in the order of the files' names.
+    """Set the numbers of the rounds of a series. A round has the number in its name. If the name contains no number,
+    rounds are numbered in the order of the times that fio wrote. If a time is not known, rounds are numbered in the
+    order of the files' names.
     """
     by_name = sorted(series.rounds, key=lambda result: (keys[result.source], result.place))
     in_time = sorted(series.rounds, key=lambda result: _order_key(result, keys))
@@ -344,7 +347,7 @@ def _numbers_in_names(
 
 
 def _find_counter(rounds: Sequence[Result], names: Sequence[str]) -> list[int] | None:
-    """Return the only number that differs between the names, if it may count rounds.
+    """Return the only number that differs between the names, if this number may count rounds.
 
     A number that is much larger than the number of files is a time or the id of a process.
     """
@@ -361,11 +364,11 @@ def _find_counter(rounds: Sequence[Result], names: Sequence[str]) -> list[int] |
 
 
 def _find_displaced(rounds: Sequence[Result], names: Sequence[str]) -> Iterator[Result]:
-    """Yield each result that, in the order of time, is followed by a result whose file has a
-    smaller counter in its name.
+    """Yield each result that is older than a result with a smaller counter in its file name, if these two results
+    follow each other in time.
 
-    A counter is the only number that differs between names, and is not much larger than the number
-    of files. A larger number is a process id or a time.
+    A counter is the only number that differs between names, and is not much larger than the number of files. A larger
+    number is a process id or a time.
     """
     families: dict[str, list[Result]] = {}
     for result in rounds:
@@ -404,7 +407,8 @@ def _name_sections(all_series: Sequence[CellSeries], names: Sequence[str]) -> No
 def _labels(group: Sequence[CellSeries], names: Sequence[str]) -> list[list[str]]:
     """Return, for each series of a cell, the values of the properties in which these series differ.
 
-    The name of a file, and the jobs that ran at the same time, appear only if nothing else separates the series.
+    The name of a file, and the jobs that ran at the same time, are included only if no other property separates the
+    series.
     """
     places = [split_path(names[series.rounds[0].source]) for series in group]
     folders = _name_folders([folder for folder, _ in places])
@@ -458,8 +462,8 @@ def _name_folders(folders: Sequence[str]) -> list[str]:
 
 
 def _name_files(files: Sequence[str]) -> list[str]:
-    """Return the words in which the names of the files differ, without counts of rounds; if no such
-    words exist, return the whole names.
+    """Return the words in which the names of the files differ, without counts of rounds. If there are no such words,
+    return the whole names.
     """
     # The function of a PCI address, as in 01:00.0, is not a separate word.
     words = [re.split(r"(?:[-_ ()]|\.(?![0-7](?!\w)))+", file) for file in files]

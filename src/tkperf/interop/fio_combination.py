@@ -1,4 +1,6 @@
-"""Loads of one fio that ran at the same time on one drive: one combination, with a stream for each load."""
+"""Loads of one fio process that ran at the same time on one drive. They become one combination, with a stream for each
+load.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ from tkperf.model.measurement import NO_IO, IoStats, Measurement, StreamPart, ad
 from tkperf.model.workload import Stream, combine
 from tkperf.procedures.own_workloads.parts import MOST_STREAMS, name_load
 
-# A group of more loads is too large for a search of the other loads of each drive.
+# In a group with more loads than this number, a search of the other loads of each drive would take too long.
 _MOST_LOADS = 256
-# Options that name the files of a load. Loads without any of them use files in the working directory.
+# Options that name the files of a load. Loads with none of these options use files in the working directory.
 _PLACES = ("filename", "filename_format", "directory", "opendir", "rbdname", "pool", "volume", "uri")
-# fio separates files by colons, and an escaped colon is a part of a name.
+# fio separates files by colons. An escaped colon is a part of a name.
 _SEVERAL_FILES = re.compile(r"(?<!\\):")
 
 _Place = tuple[str, ...]
@@ -42,10 +44,10 @@ class LoadAtOnce:
 
 
 def combine_loads(document: Mapping[str, Any], loads: Sequence[LoadAtOnce]) -> tuple[list[Result], list[Result]]:
-    """Return the results of a group: combinations, and the results of loads that remain apart.
+    """Return the results of a group: the combinations, and the results of loads that are not combined.
 
-    The loads of one drive are a combination if every one of them can be imported, and if they began and ended
-    together. Loads of several drives are never added.
+    The loads of one drive are a combination if every load can be imported, and if the loads began and ended together.
+    Loads of several drives are never added.
     """
     places = [_find_place(options_of(document, load.clones[0]), job_name(load.clones[0])) for load in loads]
     by_place: dict[_Place | None, list[LoadAtOnce]] = {}
@@ -57,7 +59,7 @@ def combine_loads(document: Mapping[str, Any], loads: Sequence[LoadAtOnce]) -> t
         results = [load.result for load in of_place if load.result is not None]
         if place is not None and len(loads) <= _MOST_LOADS and _is_combination(document, of_place, results):
             elsewhere = [load.beside.own for load, other in zip(loads, places, strict=True) if other != place]
-            # The empty text stands for the combination itself.
+            # The empty text represents the combination itself.
             combined.append(_combine(results, name_others(["", *elsewhere])[0]))
         else:
             apart += results
@@ -68,7 +70,8 @@ def _find_place(options: Options, jobname: str) -> _Place | None:
     """Return the options that name the files of a load; None: the options are not known, or they name several files."""
     if not options or _SEVERAL_FILES.search(str(options.get("filename", ""))):
         return None
-    # Without filename, a job whose name is the path of a device uses that device (``add_job`` in fio's init.c).
+    # If the option filename is missing, a job whose name is the path of a device uses that device (``add_job`` in fio's
+    # init.c).
     device = jobname if "filename" not in options and re.search(r"[/\\]", jobname) else ""
     return device, *(str(options.get(name, "")).strip() for name in _PLACES)
 
@@ -76,8 +79,8 @@ def _find_place(options: Options, jobname: str) -> _Place | None:
 def _is_combination(document: Mapping[str, Any], loads: Sequence[LoadAtOnce], results: Sequence[Result]) -> bool:
     if not 1 < len(loads) <= MOST_STREAMS or len(results) < len(loads):
         return False
-    # The effect of a load that only prepares the drive is of no interest, so such a load is not combined with other
-    # loads.
+    # A load that only prepares the drive is not combined with other loads, because its effect is not part of the
+    # measurement.
     if len({result.series_key.prepares for result in results}) > 1:
         return False
     return have_one_duration(document, [load.clones for load in loads])
@@ -131,14 +134,14 @@ def _combine_keys(names: Sequence[str], keys: Sequence[SeriesKey], elsewhere: st
         job=" + ".join(names),
         runtime_s=max(runtimes_s, default=None),
         conditions=tuple(sorted([*common, *own])),
-        # The key of the neighbours describes all loads, so it also contains the options of each stream.
+        # The key describes all loads of the combination, so it also contains the options of each stream.
         beside=replace(first.beside, own=" + ".join(key.beside.own for key in keys), words=elsewhere),
         cautions=tuple(caution for caution in LoadCaution if caution in cautions),
     )
 
 
 def _merge(names: Sequence[str], texts: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the texts of the streams. A text that all streams share appears once. Texts of single streams follow, each
+    """Return the texts of all streams. A text that all streams share occurs once. Texts of single streams follow, each
     with the name of the stream.
     """
     common = [text for text in texts[0] if all(text in others for others in texts[1:])]
@@ -147,7 +150,7 @@ def _merge(names: Sequence[str], texts: Sequence[Sequence[str]]) -> tuple[str, .
 
 
 def _combine_measurements(names: Sequence[str], measurements: Sequence[Measurement]) -> Measurement:
-    """Return the total and the streams, over the longest duration."""
+    """Return the measurement of a combination: the total of its streams and each stream, over the longest duration."""
     sides = [side for one in measurements for side in (one.read, one.write) if not side.is_empty]
     has_latencies = all(side.latency_ios for side in sides)
     has_bins = all(side.histogram.total for side in sides)

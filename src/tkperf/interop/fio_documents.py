@@ -1,10 +1,10 @@
-"""Reader of fio's JSON documents in any text. It finds the documents, limits the memory that decoding needs, separates
-the jobs of several hosts, and counts each run once.
+"""A reader of fio's JSON documents in any text. It finds the documents, limits the memory that decoding needs,
+separates the jobs of several hosts, and counts each run once.
 
-A text of empty objects, such as ``{},{},{}``, needs 24 times its size in memory. The count is an upper bound: it
-assumes the largest size of each dictionary, array and string. With msgspec, which shares few keys, a minified document
-of fio with full histograms needs up to ten times its size in memory. Python's own decoder shares all equal keys, so it
-needs half of this memory, but three times the time.
+A text of empty objects, such as ``{},{},{}``, needs 24 times its size in memory. The computed memory is an upper bound:
+it assumes the largest size of each dictionary, array and string. With msgspec, which shares few keys, a minified
+document of fio with full histograms needs up to ten times its size in memory. Python's own decoder shares all equal
+keys, so it needs half of this memory, but three times the time.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from tkperf.interop.imported import Unusable
 from tkperf.model.decoding import decode_json
 from tkperf.model.units import MIB
 
-# Allowed memory per byte of the file, and bytes of memory that every file may need.
+# The memory that is allowed for each byte of the file, and the number of bytes that every file may need.
 MOST_PER_BYTE, ALWAYS_BYTES = 10, 64 * MIB
-# Sizes in bytes in CPython 3.11, whose allocator rounds up to a multiple of 16. In order: an empty object, its first
-# entries, and each further entry; an empty array, its first places, and each further place; a number. A table that has
-# just grown has room for two entries, and three slots of 4 bytes, for each entry. A short array that has just grown is
-# half empty.
+# Sizes in bytes in CPython 3.11, whose allocator rounds up to a multiple of 16. The order is: an empty object, its
+# first entries, and each further entry; an empty array, its first places, and each further place; a number. A table
+# that has just grown reserves, for each entry, the space of two entries and three slots of 4 bytes. A short array that
+# has just grown is half empty.
 _OBJECT, _ENTRIES, _ENTRY, _ARRAY, _PLACES, _PLACE, _NUMBER = 64, 128, 44, 64, 32, 12, 32
 _FIRST_ENTRIES = 4
-# Bytes for each entry of the old table, which still exists while a dictionary grows. Only the largest dictionary needs
-# this reserve.
+# The number of bytes for each entry of the old table, which still exists while a dictionary grows. Only the largest
+# dictionary needs this reserve.
 _GROWING_ENTRY = 22
-# Bytes of a string without its characters: first for a string of only ASCII characters, then for a string with other
-# characters.
+# The bytes of a string without its characters. The first number is for a string of only ASCII characters, and the
+# second number for a string with other characters.
 _STRING, _OTHER_STRING = 66, 92
 # An entry of the table in which Python's decoder finds equal keys.
 _SHARED_KEY = _ENTRY + _GROWING_ENTRY
@@ -48,7 +48,8 @@ _SHARED_KEY = _ENTRY + _GROWING_ENTRY
 _LEAST_DIGITS = 3
 _PIECE_CHARACTERS = MIB
 _KEY = re.compile(r'"([^"]*)"\s*:')
-# Escapes of characters that need two bytes, and of surrogates, which are halves of characters that need four bytes.
+# Escapes of characters that need two bytes, and escapes of surrogates. A surrogate is half of a character that needs
+# four bytes.
 _TWO_BYTES, _FOUR_BYTES = re.compile(r"\\u(?!00)"), re.compile(r"\\u[dD][89a-fA-F]")
 _SPACES = np.isin(np.arange(256), list(b" \n\t\r"))
 _OF_NUMBERS = np.isin(np.arange(256), list(b"0123456789+-.eE"))
@@ -58,15 +59,15 @@ _Bytes = NDArray[np.uint8]
 
 @dataclass(slots=True)
 class _Need:
-    """Memory for the values of a text, in the pieces read so far.
+    """The memory for the values of a text, in the pieces read so far.
 
     Attributes:
         bytes: memory of all values without the old table of a growing dictionary.
         keys: the number of keys.
         saved_bytes: memory of keys that are equal to an earlier key, if such keys are counted.
         is_inside: whether the last piece ended inside a string.
-        entries: number of entries of the object in which the last piece ended, since the last other object that
-            interrupts them.
+        entries: number of entries of the object in which the last piece ended. The count begins after the last object
+            inside this object.
         longest: the greatest number of such entries.
         objects_as_values: entries of objects that are objects themselves.
     """
@@ -85,7 +86,8 @@ class _Need:
 
 
 def fits_msgspec(text: str, file_bytes: int) -> bool:
-    """Return whether a text and its values, decoded by msgspec, need at most ten times the size of the file in memory.
+    """Return whether a text and its values, decoded by msgspec, need no more than ten times the size of the file in
+    memory.
 
     64 MiB are always allowed.
     """
@@ -98,12 +100,11 @@ def fits_python(text: str, file_bytes: int, *, begins_inside: bool = False) -> b
     allows.
 
     Args:
-        begins_inside: count as if a quote preceded the text. Other text before a JSON value may contain such a quote,
-            which makes objects look like the inside of a string.
+        begins_inside: whether to count as if the text began inside a string. Other text before a JSON value may contain
+            a quote, and objects would then be taken for the inside of a string.
     """
     left_bytes = _find_room(text, file_bytes)
-    # Finding equal keys takes long. Usually the memory suffices for all keys, each with a place in
-    # the table of keys.
+    # The search for equal keys is slow. Usually the memory is sufficient even if every key is counted separately.
     need = _find_need(text, begins_inside=begins_inside)
     if need.bytes + need.growing_bytes + _SHARED_KEY * need.keys <= left_bytes:
         return True
@@ -113,8 +114,8 @@ def fits_python(text: str, file_bytes: int, *, begins_inside: bool = False) -> b
 
 def _find_room(text: str, file_bytes: int) -> int:
     """Return the memory in bytes that values may need in addition to the text."""
-    # The decoder needs UTF-8, so it copies a text that is not ASCII. The allocator keeps some of
-    # the memory that held the file.
+    # The decoder needs UTF-8, so it copies a text that is not ASCII. The allocator does not release all of the memory
+    # that contained the file.
     text_bytes = sys.getsizeof(text) + (0 if text.isascii() else 2 * file_bytes)
     return max(MOST_PER_BYTE * file_bytes, ALWAYS_BYTES) - text_bytes
 
@@ -123,7 +124,7 @@ def _find_need(text: str, *, begins_inside: bool = False, share_keys: bool = Fal
     """Return the memory for the values of a text. Malformed text is counted in the same way.
 
     Args:
-        share_keys: find the keys that Python's decoder shares, which takes longer.
+        share_keys: whether to find the keys that Python's decoder shares. This search is slower.
     """
     width, string_bytes = _find_width(text), _STRING
     if not text.isascii() or "\\u" in text:
@@ -141,7 +142,7 @@ def _find_need(text: str, *, begins_inside: bool = False, share_keys: bool = Fal
 
 
 def _find_width(text: str) -> int:
-    """Return the number of bytes that each character of the widest string needs."""
+    """Return the number of bytes for each character of the string with the widest characters."""
     width = max(1, round(sys.getsizeof(text) / (len(text) + 64)))
     if width < 4 and _FOUR_BYTES.search(text):
         return 4
@@ -149,11 +150,11 @@ def _find_width(text: str) -> int:
 
 
 def _pieces_of(text: str) -> Iterator[str]:
-    """Yield the text in pieces without escapes of quotes and backslashes."""
+    """Yield the text in pieces, without the escapes of quotes and backslashes."""
     kept = ""
     for first in range(0, len(text), _PIECE_CHARACTERS):
         piece = kept + text[first : first + _PIECE_CHARACTERS]
-        # A backslash at the end moves to the next piece, so that no escape is divided.
+        # A backslash at the end is moved to the next piece, so that no escape is divided.
         kept = "\\" if (len(piece) - len(piece.rstrip("\\"))) % 2 else ""
         yield piece[: len(piece) - len(kept)].replace("\\\\", "__").replace('\\"', "__")
 
@@ -209,7 +210,7 @@ def _find_numbers_bytes(outside: _Bytes) -> int:
     long[: _LEAST_DIGITS - 1] = False
     for back in range(1, _LEAST_DIGITS):
         long[back:] &= of_number[:-back]
-    # A negative number with one digit also needs memory, unlike a positive one.
+    # A negative number with one digit also needs memory, while a positive number with one digit needs none.
     negative = np.zeros_like(ends)
     negative[1:] = ends[1:] & (outside[:-1] == ord("-"))
     numbers = int(np.count_nonzero(long | negative))
@@ -217,7 +218,7 @@ def _find_numbers_bytes(outside: _Bytes) -> int:
 
 
 def _count_runs(need: _Need, outside: _Bytes) -> None:
-    """Count the entries of each object up to the next object that is not empty."""
+    """Count the entries of each object until the next object that is not empty."""
     braces = (outside == ord("{")) | (outside == ord("}"))
     empty = _find_pairs(outside, "{}")
     braces[:-1] &= ~empty
@@ -231,7 +232,7 @@ def _count_runs(need: _Need, outside: _Bytes) -> None:
 
 # Longest time in ms without a running job between two status reports of one fio process.
 IDLE_MS = 2000.0
-# Shortest time in ms that jobs ran between two reports, if fio reports no time of day.
+# The shortest time in ms for which jobs ran between two reports, if fio reports no time of day.
 SHORTEST_INTERVAL_MS = 100.0
 # Largest number of I/Os that complete between two reports with the same runtime.
 MOST_OUTSTANDING_IOS = 256
@@ -240,16 +241,15 @@ LARGEST = 1e18
 # Greatest number of braces in the text around results. A file with more braces is not output of fio, and searching it
 # would take long.
 MOST_ATTEMPTS = 1000
-# Limit, as a multiple of the text's size, for text that is decoded again after a brace that begins
-# no JSON.
+# Limit for text that is decoded again after a brace that begins no JSON, as a multiple of the text's size.
 MOST_REPEATED = 10
 # Greatest depth at which other tools nest fio's documents in their JSON.
 DEEPEST = 5
-# Name of the row in which fio's client adds up all others.
+# The name of the row in which fio's client adds the results of all servers.
 ALL_CLIENTS = "All clients"
 
-# Message of fio after a signal. fio still writes the results up to the signal. STOPPED is the key that tkperf adds to
-# such a document.
+# The message that fio prints after a signal. fio still writes the results up to the signal. STOPPED is the key that
+# tkperf adds to such a document.
 SIGNALLED = "fio: terminating on signal"
 STOPPED = "stopped by a signal"
 
@@ -258,11 +258,11 @@ _BEGINS_ALIKE = re.compile(r'"(fio version|jobs|client_stats)"')
 # Old versions of fio print C's words nan and inf for values that are not finite. The replacement has the same number of
 # characters, so that positions do not change.
 _NO_NUMBER = re.compile(r"(?<=[:,\[\s])(-?)(?:nan|inf)(?=[\s,}\]])")
-# A backslash in a Windows path begins no JSON escape, so it is literal.
+# A backslash in a Windows path that is not part of a JSON escape is a literal backslash.
 _ESCAPED = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 
-# Patterns of fio's other output formats: the line of each job in the normal output, and a line of the terse output,
-# with or without the prefix of a server.
+# Patterns of fio's other output formats. They match the line of each job in the normal output, and a line of the terse
+# output with or without the prefix of a server.
 _FOR_PEOPLE = re.compile(r"\(groupid=\d+, jobs=\d+\): err=")
 _TERSE = re.compile(r"^(?:<[^>]*> )?\d;fio-\d", re.MULTILINE)
 
@@ -278,10 +278,9 @@ def describe_text(text: str) -> str | None:
 
 
 class Documents:
-    """Documents of one text in their order. ``cut_off`` is final after the last document.
+    """The documents of one text in their order. ``cut_off`` has its final value after the last document.
 
-    ``file_bytes``: the size of the file; the values of the text may need at most ten times this
-    size in memory.
+    ``file_bytes`` is the size of the file. The values of the text may need up to ten times this size in memory.
     """
 
     def __init__(self, content: str, file_bytes: int | None = None) -> None:
@@ -293,7 +292,7 @@ class Documents:
         """Yield the documents."""
         if fits_msgspec(self._text, self._file_bytes):
             try:
-                # Decoding with msgspec is three times as fast for a file that consists of a single document.
+                # For a file that consists of a single document, decoding with msgspec is three times as fast.
                 values = [decode_json(self._text, object)]
             except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
                 pass
@@ -307,8 +306,8 @@ class Documents:
     def _search(self) -> Iterator[dict[str, Any]]:
         decoder, position, failed, ended = json.JSONDecoder(), 0, 0, 0
         noise_is_checked = False
-        # Limit of the characters that are decoded in vain, because the rest of the text may contain many braces that
-        # begin no JSON.
+        # Limit of the number of characters that are decoded without a result, because the rest of the text may contain
+        # many braces that begin no JSON.
         left = MOST_REPEATED * len(self._text) + MIB
         text = _replace(_NO_NUMBER, self._text, lambda match: " NaN" if match[1] else "NaN")
         text = _replace(_ESCAPED, text, lambda match: None if match[1] else "\\\\")
@@ -339,7 +338,7 @@ class Documents:
 
 
 def _replace(pattern: re.Pattern[str], text: str, find_new: Callable[[re.Match[str]], str | None]) -> str:
-    """Replace the matches for which ``find_new`` returns a text.
+    """Replace each match for which ``find_new`` returns a text.
 
     ``Pattern.sub`` would keep an object for each match and for each text between matches, which needs up to 20 times
     the size of the text in memory.
@@ -373,7 +372,7 @@ def _documents_in(value: object, deep: int) -> Iterator[dict[str, Any]]:
 
 
 def _divide_clients(document: dict[str, Any]) -> None:
-    """Separate the jobs of each host from fio's sum over all of them."""
+    """Separate the jobs of each host from the sum that fio computes over all hosts."""
     rows = document["client_stats"]
     is_sum = [isinstance(row, dict) and row.get("jobname") == ALL_CLIENTS for row in rows]
     document["jobs"] = [row for row, total in zip(rows, is_sum, strict=True) if not total]
@@ -398,7 +397,7 @@ def is_unified(job: Mapping[str, Any]) -> bool:
 
 
 def host_of(job: Mapping[str, Any]) -> str | None:
-    """Return the server that ran a job; None if fio ran it itself."""
+    """Return the server that ran a job. None means that fio itself ran the job."""
     if "hostname" not in job:
         return None
     port = job.get("port")
@@ -406,7 +405,7 @@ def host_of(job: Mapping[str, Any]) -> str | None:
 
 
 def last_of_each_run(documents: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield only the last of the cumulative reports of each fio."""
+    """Yield only the last report of each fio process, because the reports are cumulative."""
     kept: dict[str, Any] | None = None
     for document in documents:
         if kept is not None and not _continues(kept, document):
@@ -419,11 +418,11 @@ def last_of_each_run(documents: Iterable[dict[str, Any]]) -> Iterator[dict[str, 
 
 
 def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Return whether two documents are reports of one fio.
+    """Return whether two documents are reports of one fio process.
 
-    Two reports of one fio have the same jobs, and no counter decreases. The growth of the jobs' runtimes equals the
-    time between the reports. The runtimes of jobs that wait for each other are added. A second run of the same jobs
-    takes this time again, and ends with about the same runtimes as the first run.
+    Two such reports contain the same jobs, and no counter decreases. The growth of the jobs' runtimes equals the time
+    between the reports. The runtimes of jobs that wait for each other are added. A second run of the same jobs needs
+    this time again, and ends with about the same runtimes as the first run.
     """
     if _identity(before) != _identity(after):
         return False
@@ -442,17 +441,17 @@ def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
         idle_ms = min(IDLE_MS, max((runtime_ms for runtime_ms, _, _ in later), default=0.0) / 2)
         passed_ms = second_ms - first_ms
         return _jobs_by_host(before) == _jobs_by_host(after) or -idle_ms <= passed_ms <= ran_ms + idle_ms
-    # Runtime, I/Os and bytes of a direction grow together, or none of them grows.
+    # The runtime, the I/Os and the bytes of a direction either grow together, or do not grow.
     consistent = all(len({value > 0 for value in side}) == 1 for side in grown)
     return consistent and ran_ms >= SHORTEST_INTERVAL_MS
 
 
 def _grows_without_time(grown: Sequence[float], later: tuple[float, float, float]) -> bool:
-    """Return whether a direction did more I/Os in the same runtime. The results are then from two
-    runs at the same time.
+    """Return whether a direction completed more I/Os in the same runtime. In this case, the results are from two runs
+    at the same time.
 
-    Between two reports of one fio, the I/Os of less than a millisecond may be added, and the I/Os that were outstanding
-    at the first report.
+    Between two reports of one fio process, the I/Os of less than a millisecond may be added, and the I/Os that were
+    outstanding at the first report.
     """
     runtime_ms, ios, _ = later
     if grown[0] > 0 or runtime_ms <= 0:
@@ -461,7 +460,7 @@ def _grows_without_time(grown: Sequence[float], later: tuple[float, float, float
 
 
 def _ran_ms(document: Mapping[str, Any], grown_ms: Sequence[float]) -> float:
-    """Return the time in which jobs ran, from the growth of the runtimes of their reads and writes.
+    """Return the time for which jobs ran, from the growth of the runtimes of their reads and writes.
 
     Jobs of a group run at the same time. Jobs that wait for other jobs (stonewall) form a new group.
     """
@@ -473,7 +472,7 @@ def _ran_ms(document: Mapping[str, Any], grown_ms: Sequence[float]) -> float:
 
 
 def _identity(document: Mapping[str, Any]) -> object:
-    """Return the parts that are equal in every report of one fio."""
+    """Return the parts that are equal in every report of one fio process."""
     return (
         document.get("fio version"),
         document.get("global options"),
@@ -485,16 +484,16 @@ def _identity(document: Mapping[str, Any]) -> object:
 
 
 def _jobs_by_host(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the jobs in an order that is the same in all reports of one fio. fio's client itself writes the hosts in
-    the order in which their reports arrive.
+    """Return the jobs in an order that is the same in all reports of one fio process. fio's client itself writes the
+    hosts in the order in which their reports arrive.
     """
     jobs = [job for job in document["jobs"] if isinstance(job, dict)]
     return sorted(jobs, key=lambda job: host_of(job) or "")
 
 
 def _counters(document: Mapping[str, Any]) -> list[tuple[float, float, float]]:
-    """Return the runtime in ms, the I/Os and the bytes of each direction of each job: first the reads of a job, then
-    the writes.
+    """Return the runtime in ms, the I/Os and the bytes of each direction of each job. The reads of a job precede its
+    writes.
     """
     counters = []
     for job in _jobs_by_host(document):
@@ -507,7 +506,7 @@ def _counters(document: Mapping[str, Any]) -> list[tuple[float, float, float]]:
 
 
 def _finite(value: object) -> float | None:
-    """Return the value if it is a number of plausible size; otherwise None."""
+    """Return the value if it is a number of plausible size. Otherwise, return None."""
     return float(value) if isinstance(value, int | float) and abs(value) < LARGEST else None
 
 
@@ -520,5 +519,6 @@ def stamp_ms(document: Mapping[str, Any]) -> float | None:
         stamp = _finite(document.get(name))
         if stamp is not None and stamp > 0:
             return stamp * factor
-    written = parsedate(str(document.get("time", "")))  # such as Tue Oct 6 11:17:44 2015, in the local time of the host
+    # an example is Tue Oct 6 11:17:44 2015, in the local time of the host
+    written = parsedate(str(document.get("time", "")))
     return timegm(written) * 1000.0 if written and 1970 <= written[0] <= 9999 else None

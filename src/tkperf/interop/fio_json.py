@@ -1,7 +1,7 @@
-"""Importer of fio's JSON and json+ results: one or thousands of files from fio 2.x and 3.x become one run.
+"""The importer of fio's JSON and json+ results. Any number of files from fio 2.x and 3.x become one run.
 
-Files are read one by one, and only their results remain in memory. Unusable parts are left out with a reason. The
-import fails only if nothing remains.
+Files are read one by one, and only their results remain in memory. Unusable parts are left out, and the reason is
+recorded. The import fails only if no result remains.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tkperf.model.errors import InputFileError, UsageError
 from tkperf.model.measurement import Measurement
 from tkperf.model.workload import Workload
 
-# Largest difference between fio's sum over its servers and the sum of the servers' results, as a
+# The largest difference between the sum that fio computes over its servers and the sum of the servers' results, as a
 # share.
 SUM_TOLERANCE = 0.01
 
@@ -56,22 +56,24 @@ MOST_RESULTS = 61_000
 
 
 class FioResults:
-    """Collector of the results of fio's files.
+    """A collector of the results in fio's files.
 
-    The files are added in the natural order of their names, so the order in which a user gives them has no effect.
+    The files are added in the natural order of their names, so the order in which the user names them has no effect.
     """
 
     def __init__(self) -> None:
         self.remarks = Remarks()
         self._names: list[str] = []
         self._results: list[Result] = []
-        # The keys are values that differ between runs of fio. The value of a key is the place where the results of a
-        # document begin.
+        # The keys are values that differ between runs of fio. The value of a key is the index of the first result of a
+        # document.
         self._places: dict[object, int] = {}
         self._at_once: dict[str, str] = {}
 
     def add(self, file: str, text: str, file_bytes: int | None = None) -> None:
-        """Add the usable results of a file, and leave out unusable results. ``file_bytes`` is the size of the file."""
+        """Add the usable results of a file, and leave out unusable results. ``file_bytes`` is the size of the file in
+        bytes.
+        """
         documents, taken = Documents(text, file_bytes), 0
         unusable: list[Unusable] = []
         self._names.append(file)
@@ -102,7 +104,7 @@ class FioResults:
             self.remarks.leave_out_file(file, unusable[0] if unusable else Unusable(cut or none))
 
     def leave_out(self, file: str, reason: str) -> None:
-        """Leave out an unreadable file."""
+        """Record that a file is left out because it cannot be read."""
         self.remarks.leave_out_file(file, Unusable(reason))
 
     def count_taken(self) -> int:
@@ -110,13 +112,13 @@ class FioResults:
         return len({result.source for result in self._results})
 
     def build_run(self, name: str) -> ImportedRun:
-        """Return the run of all results.
+        """Return the run that contains all results.
 
         Raises:
-            InputFileError: no results were added, or more than a run file can contain.
+            InputFileError: no results were added, or more results than a run file can contain.
         """
         if not self._results:
-            # Each reason names its file.
+            # Each reason contains the name of its file.
             reasons = [warning.text for warning in self.remarks.warnings()[:MOST_LISTED]]
             raise InputFileError(f"nothing could be imported: {'; '.join(reasons) or 'no file'}")
         place = list_readable_names(sorted(self._names, key=natural_key))
@@ -170,7 +172,7 @@ class FioResults:
 
     def _keep_one(self, place: int, again: Sequence[Result]) -> None:
         """Keep one of two equal results: the result from the file with the shorter name. The name of a copy, such as
-        ``copy of r1.json``, is longer.
+        ``copy of r1.json``, is longer than the name of the original.
         """
         kept = self._results[place : place + len(again)]
 
@@ -188,10 +190,10 @@ class FioResults:
         )
 
     def _of_document(self, document: Mapping[str, Any], source: int, number: int) -> list[Result]:
-        """Return the jobs of a document.
+        """Return the results of the jobs in a document.
 
-        Clones (numjobs) that ran at the same time count as one job, unlike jobs that waited for each other. Loads that
-        ran at the same time on one drive are a combination. If such loads cannot be combined, and have the same
+        Clones (numjobs) that ran at the same time count as one job, but jobs that waited for each other do not. Loads
+        that ran at the same time on one drive are a combination. If such loads cannot be combined, and have the same
         workload on the same file, they are left out, because they are neither rounds nor one known load.
         """
         file, results = self._names[source], []
@@ -229,8 +231,8 @@ class FioResults:
         options: Mapping[str, Any] | None = None,
         beside: LoadsBeside = ALONE,
     ) -> list[Result]:
-        """Return the result of clones, with their own options or the given options. The list is empty if the result is
-        unusable.
+        """Return the result of clones, with their own options or the given options. An empty list means that the result
+        is unusable.
         """
         file, jobname = self._names[place[0]], job_name(clones[0])
         options = options_of(document, clones[0]) if options is None else options
@@ -286,8 +288,8 @@ class FioResults:
     def _say_if_rounded(
         self, document: Mapping[str, Any], options: Mapping[str, Any], io_depth: int, file: str
     ) -> None:
-        """Add a remark if this version of fio kept more I/Os outstanding than ``iodepth`` (corrected with commit
-        af0ad0fa in fio 3.39).
+        """Add a remark if this version of fio kept more I/Os outstanding than ``iodepth``. fio 3.39 corrects this error
+        (commit af0ad0fa).
         """
         if _is_older(document, (3, 39)) and options.get("ioengine") == "io_uring" and io_depth & (io_depth - 1):
             self.remarks.say(
@@ -336,7 +338,7 @@ class FioResults:
     def _of_all_clients(
         self, document: Mapping[str, Any], results: Sequence[Result], place: tuple[int, int]
     ) -> list[Result]:
-        """Return fio's sum over its servers, if it covers one workload."""
+        """Return the sum that fio computes over its servers, if all servers ran the same workload."""
         rows = [row for row in document.get("all clients", ()) if isinstance(row, dict)]
         hosts = {result.series_key.host for result in results}
         if not rows or len({host_of(job) for job in document["jobs"]}) < 2:
@@ -347,7 +349,7 @@ class FioResults:
             "each host's numbers were measured while the others ran; they have sections of their own",
             file,
         )
-        # Limits and runtimes of the servers are part of the load that the servers ran.
+        # The limits and the runtime of a server are part of the load that the server ran.
         workloads = {(one.job, one.workload, one.series_key.always, one.series_key.runtime_s) for one in results}
         has_combinations = any(result.workload.is_combination for result in results)
         if len(workloads) != 1 or len(results) != len(hosts) or has_combinations:
@@ -368,12 +370,12 @@ class FioResults:
         return taken
 
     def _profile(self) -> dict[str, object]:
-        """Return thread count and queue depth if they are the same in all results. Otherwise only the sections contain
-        these numbers.
+        """Return the thread count and the queue depth if they are the same in all results. Otherwise only the sections
+        contain these numbers.
         """
         demands = {(result.workload.jobs, result.workload.io_depth) for result in self._results}
         profile: dict[str, object] = {"title": "fio results"}
-        # The demand of a combination consists of bounds.
+        # The demand of a combination consists of upper limits.
         has_combinations = any(result.workload.is_combination for result in self._results)
         if not self.remarks.has("job-options-missing") and not has_combinations and len(demands) == 1:
             ((jobs, io_depth),) = demands
@@ -388,7 +390,7 @@ def _is_older(document: Mapping[str, Any], version: tuple[int, int]) -> bool:
 
 
 def _name_parts(series: Sequence[CellSeries], names: Sequence[str]) -> str:
-    """Return the folders that divide the results, each with the number of its series."""
+    """Return a text that lists the folders that divide the results, each with the number of its series."""
     paths = [names[one.rounds[0].source].replace("\\", "/").split("/")[:-1] for one in series]
     shared = 0
     while len({tuple(path[: shared + 1]) for path in paths}) == 1 and shared < min(map(len, paths)):
@@ -403,10 +405,9 @@ def _name_parts(series: Sequence[CellSeries], names: Sequence[str]) -> str:
 
 
 def _compare_sum(total: Result, hosts: Sequence[Result]) -> Unusable | None:
-    """Return how fio's sum contradicts the results of its hosts; None: the sum agrees with the
-    results.
+    """Return how fio's sum contradicts the results of the hosts. None means that the sum agrees with the results.
 
-    With fio 3.33 the sum may cover only the first second, or only some of the hosts.
+    In fio 3.33, the sum may cover only the first second, or only some of the hosts.
     """
     for name, words in (("ios", "I/Os"), ("bytes", "bytes")):
         given = getattr(total.measurement, name)
@@ -435,8 +436,8 @@ def _compare_mean(total: Result, hosts: Sequence[Result]) -> Unusable | None:
 
 
 def _load_of(result: Result) -> tuple[object, ...]:
-    """Return what distinguishes a load from other loads that ran at the same time, apart from job
-    names.
+    """Return the properties, other than job names, that distinguish a load from other loads that ran at the
+    same time.
     """
     key = result.series_key
     limits = tuple(text for text in key.always if "=" in text)
@@ -454,7 +455,7 @@ def _fingerprint(result: Result) -> tuple[object, ...]:
 
 
 def _shared_load(at_once: Mapping[str, str]) -> str:
-    """Describe jobs that did not wait for each other, in words for the reader of the result."""
+    """Return a text for the reader of the result that describes jobs that did not wait for each other."""
     names = [one_line(name) for name in sorted(at_once, key=natural_key)]
     listed = ", ".join(names[:MOST_LISTED]) + ", ..." * (len(names) > MOST_LISTED)
     first = one_line(min(at_once.values(), key=natural_key))

@@ -1,8 +1,9 @@
-"""fio's own notation: numbers with units, times, and the block sizes of each direction.
+"""fio's own notation of numbers with units, times, and the block sizes of each direction.
 
 Sizes follow fio's HOWTO, "Parameter types", and tests with fio 3.33. With ``kb_base=1024``, the default, ``k`` and
-``kB`` mean 1,024 bytes, and ``KiB`` means 1,000 bytes, which keeps old job files valid. With ``kb_base=1000``, ``k``
-and ``kB`` mean 1,000 bytes, and ``KiB`` means 1,024 bytes. Case does not matter, and text after the unit is ignored.
+``kB`` mean 1,024 bytes, and ``KiB`` means 1,000 bytes. This rule keeps old job files valid. With ``kb_base=1000``,
+``k`` and ``kB`` mean 1,000 bytes, and ``KiB`` means 1,024 bytes. Case is not significant, and text after the unit is
+ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SERVER = ("hostname", "port")
 DEFAULT_BLOCK_BYTES = 4096
 _RANGES = ("bsrange", "blocksize_range")
 _SIZES = ("bs", "blocksize", *_RANGES)
-# Longer numbers are not from fio.
+# A number with more digits is not from fio.
 _MOST_DIGITS = 30
 _TIME_UNITS_S = {
     "us": 1e-6,
@@ -39,8 +40,8 @@ _TIME_UNITS_S = {
 
 
 def options_of(document: Options, job: Options) -> dict[str, Any]:
-    """Return the options of a job together with those of all jobs. The options of the job are last, and override the
-    others.
+    """Return the options of a job together with the options of all jobs. The options of the job override the common
+    options.
     """
     shared, own = document.get("global options"), job.get("job options")
     own = own if isinstance(own, dict) else {}
@@ -51,10 +52,11 @@ def options_of(document: Options, job: Options) -> dict[str, Any]:
 
 
 def _of_server(entries: Sequence[object], job: Options) -> dict[str, Any]:
-    """Return the global options of the server that ran a job; empty if this server received none.
+    """Return the global options of the server that ran a job. An empty result means that this server received no global
+    options.
 
-    Since fio 3.39, fio's client writes a list if it uses several servers, with an entry for each server with global
-    options (``client.c``, commit 6f771553). ``find_server_fault`` tells whether the list is clear.
+    Since fio 3.39, fio's client writes a list if it uses several servers. The list contains an entry for each server
+    with global options (``client.c``, commit 6f771553). ``find_server_fault`` checks that the list is unambiguous.
     """
     place = [job.get(name) for name in SERVER]
     for entry in entries:
@@ -64,8 +66,8 @@ def _of_server(entries: Sequence[object], job: Options) -> dict[str, Any]:
 
 
 def find_server_fault(document: Options) -> str | None:
-    """Return why the global options of several servers cannot be told apart; None: tkperf can
-    assign the options of each job.
+    """Return why the global options of several servers cannot be distinguished. None means that tkperf can assign the
+    options to each job.
     """
     entries = document.get("global options")
     if not isinstance(entries, list):
@@ -83,8 +85,8 @@ def find_server_fault(document: Options) -> str | None:
 
 
 def pattern_of(options: Options) -> str:
-    """Return the pattern of ``rw`` without its suffix, such as ``randwrite`` for ``randwrite:8``; empty if the pattern
-    is not known.
+    """Return the pattern of ``rw`` without its suffix, such as ``randwrite`` for ``randwrite:8``. An empty result means
+    that the pattern is not known.
     """
     return str(options.get("rw", options.get("readwrite", ""))).partition(":")[0].strip()
 
@@ -94,7 +96,7 @@ def kb_base_of(options: Options) -> int:
 
 
 def parse_number(value: object, kb_base: int = 1024) -> int | None:
-    """Return a whole number as fio reads it; None if the text does not begin with a number."""
+    """Return the whole number that fio reads from this value. None means that the text does not begin with a number."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         return None
     text = str(value).strip().lower()
@@ -111,7 +113,9 @@ def parse_number(value: object, kb_base: int = 1024) -> int | None:
 
 
 def parse_time_s(value: object) -> float | None:
-    """Return a time as fio reads it, in seconds without a unit; None if the text is not a time, or is 0."""
+    """Return the time in seconds that fio reads from this value. The unit of a number without a unit is the second.
+    None means that the text is not a time, or is 0.
+    """
     match = re.fullmatch(r"([0-9]{1,12})\s*([a-z]*)", str(value).strip().lower())
     if match is None or match[2] not in _TIME_UNITS_S:
         return None
@@ -119,7 +123,7 @@ def parse_time_s(value: object) -> float | None:
 
 
 def is_rate_set(value: object) -> bool:
-    """Return whether a limit on a rate limits anything, because fio reads ``0``, ``0,0`` and ``,0`` as no limit.
+    """Return whether a rate option limits the rate. fio interprets ``0``, ``0,0`` and ``,0`` as no limit.
 
     Limits may differ by direction, as in ``rate=1m,500k,``. Text that is not a number counts as a limit.
     """
@@ -132,9 +136,11 @@ def is_size_given(options: Options) -> bool:
 
 
 def block_sizes_of(options: Options, side: str, kb_base: int) -> tuple[int | None, ...]:
-    """Return the I/O sizes of one direction in bytes; None for a size that is not a number; empty: all sizes have 0 %.
+    """Return the I/O sizes of one direction in bytes. None stands for a size that is not a number. An empty result
+    means that all sizes have 0 %.
 
-    The last one of ``bs``, ``bsrange`` and their long forms counts, and ``bssplit`` overrides them.
+    If several of ``bs``, ``bsrange`` and their long forms are given, the last of them counts. ``bssplit`` overrides
+    them.
     """
     if "bssplit" in options:
         return _split(str(options["bssplit"]), side, kb_base)
@@ -152,20 +158,22 @@ def block_sizes_of(options: Options, side: str, kb_base: int) -> tuple[int | Non
 
 
 def name_sizes(options: Options) -> str:
-    """Return the option with the block size, as it was given."""
+    """Return the option with the block size, in the form in which it was given."""
     given = [name for name in options if name in _SIZES]
     name = "bssplit" if "bssplit" in options else given[-1] if given else "bs"
     return f"{name}={options.get(name, '4k')}"
 
 
 def _for_side(values: list[str], side: str) -> str:
-    """Return the value of a direction from values for reads, writes and trims. A single value applies to all."""
+    """Return the value of a direction from values for reads, writes and trims. A single value applies to all
+    directions.
+    """
     at = 1 if side == "write" and len(values) > 1 else 0
     return values[at].strip()
 
 
 def _split(text: str, side: str, kb_base: int) -> tuple[int | None, ...]:
-    """Return the sizes of ``4k/60:8k/40``, without sizes that have 0 % of the I/Os."""
+    """Return the sizes in a text such as ``4k/60:8k/40``, without sizes that have 0 % of the I/Os."""
     sizes = []
     for entry in _for_side(text.split(","), side).split(":"):
         size, _, share = entry.partition("/")

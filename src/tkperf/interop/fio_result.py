@@ -1,5 +1,5 @@
-"""Result of a job in fio's JSON: its measurement, and its workload from the options, which are checked against the
-measurement.
+"""The result of a job in fio's JSON: its measurement, and its workload. The workload is read from the options and
+checked against the measurement.
 
 fio 2.x reports latencies in us, and fio 3.x in ns. In early versions, ``io_bytes`` is in KiB. In versions that also
 write ``io_kbytes``, such as 2.21, ``io_bytes`` is in bytes. ``bw`` is in KiB/s in all versions.
@@ -30,20 +30,22 @@ from tkperf.model.workload import Access, Workload
 Job = Mapping[str, Any]
 
 SIDES = ("read", "write")
-# FIO_JOBNAME_SIZE in fio's stat.h, without the final NUL. fio may also cut in the middle of a character of several
-# bytes.
+# FIO_JOBNAME_SIZE in fio's stat.h, without the final NUL. fio may cut the name in the middle of a character that
+# consists of several bytes.
 LONGEST_JOB_NAME_BYTES = 127
-# No result of fio contains larger numbers. In order: ten million I/Os a second for 115 days, an exabyte, 11 days in ns,
-# 31 years in ms.
+# No result of fio contains larger numbers. The order is: ten million I/Os a second for 115 days, an exabyte, 11 days in
+# ns, 31 years in ms.
 LARGEST_IOS, LARGEST_BYTES, LONGEST_NS, LONGEST_MS = 1e14, 1e18, 1e15, 1e12
 LARGEST_BLOCK_BYTES = 1 << 40
-# Shortest runtime in ms for which a rate is checked. fio reports whole ms, which are too coarse for shorter runtimes.
+# The shortest runtime in ms for which a rate is checked. fio reports whole ms, which are not exact enough for shorter
+# runtimes.
 SHORTEST_CHECKED_MS = 100.0
-# Difference between bytes and I/Os, as a share of all I/Os. 4,000 and 4,096 differ by more.
+# The largest difference between the bytes and the I/Os times the block size, as a share. The difference between 4,000
+# and 4,096 is larger.
 SIZE_TOLERANCE = 0.01
-# Difference between the I/Os in latency bins and all I/Os, as a share of all I/Os.
+# The largest difference between the I/Os in latency bins and all I/Os, as a share of all I/Os.
 BINS_TOLERANCE = 0.01
-# Specifications use mixes in multiples of this percentage. A measured mix varies around the nominal mix by chance.
+# The mixes in specifications are multiples of this percentage. A measured mix varies around the nominal mix by chance.
 USUAL_MIX_STEP = 5
 # Largest difference between the nominal and the measured mix: in percent of all I/Os, and in standard deviations of a
 # randomly drawn mix.
@@ -51,10 +53,10 @@ MIX_TOLERANCE_PERCENT, MIX_TOLERANCE_SIGMA = 5.0, 6.0
 _LIKELY_SIZES = tuple(512 << power for power in range(16))
 # The option that the importer itself adds to fio's sum over its servers.
 _ADDED = frozenset({"numjobs"})
-# Levels of the distribution of queue depths that fio reports. Each level extends to the next one.
+# Levels of the distribution of queue depths that fio reports. Each level contains the depths up to the next level.
 _DEPTH_LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")
-# Number of fio's latency bins (FIO_IO_U_PLAT_NR in its stat.h). The second number is the largest number of bins that
-# tkperf reads, because a bin in memory needs 20 times the size of its text.
+# The first number is the number of fio's latency bins (FIO_IO_U_PLAT_NR in its stat.h). The second number is the
+# largest number of bins that tkperf reads, because a bin in memory needs 20 times the size of its text.
 _FIO_BINS = 1856
 _MOST_BINS = 10 * _FIO_BINS
 
@@ -70,7 +72,9 @@ class _Clone:
 
     @property
     def total_ms(self) -> int | None:
-        """Time that all clones ran, if the job is a group of them; None: not known."""
+        """The total time for which all clones ran, if the job is a group of clones. None means that this time is not
+        known.
+        """
         total_ms = self.job.get("job_runtime")
         is_known = isinstance(total_ms, int) and self.runtime_ms >= SHORTEST_CHECKED_MS
         return total_ms if is_known else None
@@ -88,10 +92,10 @@ def shorten_value(value: object) -> str:
 def read_result(
     jobs: Sequence[Job], options: Options, file: str, remarks: Remarks
 ) -> tuple[Workload, Measurement, str | None]:
-    """Return the workload and the measurement of a job and its clones. The rate is the sum of their I/Os over the
+    """Return the workload and the measurement of a job and its clones. The rate is the sum of their I/Os divided by the
     longest runtime, as in fio's own groups.
 
-    The third value contains the times of the clones if the clones ended at different times; otherwise it is None.
+    The third value contains the times of the clones if the clones ended at different times. Otherwise, it is None.
     """
     _require_plain(jobs, options)
     clones = [_read_clone(job) for job in jobs]
@@ -122,7 +126,7 @@ def read_result(
 
 
 def _require_plain(jobs: Sequence[Job], options: Options) -> None:
-    """Refuse jobs that failed, and jobs that did anything other than plain reads and writes."""
+    """Refuse jobs that failed, and jobs that issued I/O other than plain reads and writes."""
     for job in jobs:
         if job.get("error"):
             raise Unusable("it failed with an error of fio's", f": {shorten_value(job['error'])}")
@@ -147,7 +151,7 @@ def _require_plain(jobs: Sequence[Job], options: Options) -> None:
 
 
 def _is_named(job: Job, name: str) -> bool:
-    """Return whether the options of a job contain the name. fio shortens ``jobname``, but not the option ``name``."""
+    """Return whether a name is among the options of a job. fio shortens ``jobname``, but not the option ``name``."""
     listed = job_name(job)
     cut = len(listed.encode(errors="replace")) >= LONGEST_JOB_NAME_BYTES - 3
     return listed == name or (cut and name.startswith(listed.rstrip("\N{REPLACEMENT CHARACTER}")))
@@ -175,8 +179,8 @@ def _require_io(clones: Sequence[_Clone]) -> None:
 
 
 def _require_one_job(clones: Sequence[_Clone], options: Options) -> None:
-    """Refuse a result that covers a group of several jobs, if this is evident: the job read and wrote, but its options
-    name only one direction.
+    """Refuse a result that covers a group of several jobs, if this is evident. The evidence is that the job read and
+    wrote, but its options name only one direction.
     """
     side = pattern_of(options).removeprefix("rand")
     if side in SIDES and any(clone.read.ios and clone.write.ios for clone in clones):
@@ -207,7 +211,7 @@ def _read_side(direction: object, side: str) -> tuple[IoStats, float]:
     runtime_ms, iops = number("runtime", LONGEST_MS), number("iops", LARGEST_IOS)
     runtime_s, is_checked = runtime_ms / 1000, runtime_ms >= SHORTEST_CHECKED_MS
     if not is_counted:
-        # Early 2.x versions give only the rate in whole I/Os a second, truncated.
+        # Early 2.x versions report only the rate, as a truncated whole number of I/Os per second.
         ios = round(_bounded(iops * runtime_s, LARGEST_IOS, f"{side}/iops x runtime"))
         if not ios:
             return NO_IO, 0.0
@@ -216,7 +220,7 @@ def _read_side(direction: object, side: str) -> tuple[IoStats, float]:
     is_bytes = any(name in direction for name in ("io_kbytes", "bw_bytes", "lat_ns", "clat_ns"))
     units = [1, KIB] if is_bytes else [KIB, 1]
     given, kib_per_s = int(number("io_bytes", LARGEST_BYTES)), number("bw", LARGEST_BYTES)
-    # bw is in whole KiB/s, so a small value proves nothing.
+    # bw is in whole KiB/s, so small values are too coarse for a check.
     if is_checked and kib_per_s > 64:
         expected = kib_per_s * KIB * runtime_s
         units = [unit for unit in units if 0.5 < given * unit / expected < 2]
@@ -224,7 +228,8 @@ def _read_side(direction: object, side: str) -> tuple[IoStats, float]:
             raise Unusable("its bytes, bandwidth and runtime contradict each other")
     moved = round(_bounded(given * units[0], LARGEST_BYTES, f"{side}/io_bytes"))
     if not is_counted and iops == int(iops):
-        # If exactly one power of two turns the bytes into such a rate, it is the size of the I/Os.
+        # If the bytes and the rate agree for exactly one power of two as block size, this power of two is the size of
+        # the I/Os.
         sizes = [size for size in _LIKELY_SIZES if iops <= moved / size / runtime_s < iops + 1]
         ios = round(moved / sizes[0]) if len(sizes) == 1 else ios
     return _with_latency(direction, side, ios, moved), runtime_ms
@@ -265,7 +270,7 @@ def _without_histograms(clone: _Clone) -> _Clone:
 
 
 def _histogram(bins: object, place: str) -> Histogram:
-    """Return the histogram from json+. Other results have no histogram, and therefore no percentiles."""
+    """Return the histogram from json+. Results in other formats contain no histogram, and therefore no percentiles."""
     if not isinstance(bins, dict):
         return NO_IO.histogram
     if len(bins) > _MOST_BINS:
@@ -306,7 +311,7 @@ def _measure(clones: Sequence[_Clone], file: str, remarks: Remarks) -> Measureme
 
 
 def _uneven(clones: Sequence[_Clone], threads: int) -> str | None:
-    """Return the times of clones that ended at different times; None: they ended together."""
+    """Return the times of clones that ended at different times. None means that the clones ended together."""
     longest_ms = max(clone.runtime_ms for clone in clones)
     shortest_ms = min(clone.runtime_ms for clone in clones)
     if len(clones) > 1:
@@ -320,7 +325,7 @@ def _uneven(clones: Sequence[_Clone], threads: int) -> str | None:
 
 
 def _access(clones: Sequence[_Clone], options: Options, file: str) -> Access:
-    """Return the access according to the options. fio's default is ``rw=read``."""
+    """Return the access according to the options. If the option is missing, fio uses ``rw=read``."""
     if pattern := pattern_of(options):
         return Access.RANDOM if pattern.startswith("rand") else Access.SEQUENTIAL
     if options.keys() - _ADDED:
@@ -364,7 +369,7 @@ def _block_size(clones: Sequence[_Clone], options: Options, demand: int, file: s
     kb_base = kb_base_of(options)
     size = _stated_size(options, sides, kb_base)
     if not _is_of_size(clones, size, demand):
-        # Other versions may have swapped kB and KiB.
+        # Other versions of fio may have exchanged the meanings of kB and KiB.
         other = _stated_size(options, sides, 2024 - kb_base)
         if not _is_of_size(clones, other, demand):
             raise Unusable(
@@ -428,13 +433,13 @@ def _is_of_size(clones: Sequence[_Clone], size: int, demand: int) -> bool:
 
 
 def _threads(clones: Sequence[_Clone], options: Options, file: str, remarks: Remarks) -> int:
-    """Return the number of clones: the number in the list, or the number in the options. For a group, the number
-    follows from the total runtime.
+    """Return the number of clones, according to the number of jobs in the list or to the options. For a group, the
+    number follows from the total runtime.
     """
     stated = _option(options, "numjobs", 1)
     total_ms = clones[0].total_ms
     if len(clones) > 1 or total_ms is None:
-        # Two jobs with the same name are also clones, whatever value numjobs has.
+        # Two jobs with the same name are also clones, regardless of the value of numjobs.
         return max(stated, len(clones))
     ran = total_ms / clones[0].runtime_ms
     if stated == 1 and 1.5 < ran <= LARGEST_DEMAND and abs(ran - round(ran)) < 0.05 * ran:

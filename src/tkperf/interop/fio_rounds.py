@@ -1,4 +1,4 @@
-"""Series of fio's results as the rounds of a test. tkperf judges each cell according to the rounds of this cell."""
+"""Series of fio's results as the rounds of a test. tkperf judges each cell by the rounds of this cell."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tkperf.model.workload import Access, Workload
 from tkperf.procedures import load_profile
 
 LARGE_BLOCK_BYTES = 128 * KIB
-_LONGEST_STATE = 120  # in the line of a headline
+_LONGEST_STATE = 120  # the limit for the line of a headline, in characters
 
 
 def build_test(name: str, series: Sequence[CellSeries], files: Sequence[str]) -> TestRecord:
@@ -53,8 +53,8 @@ def build_test(name: str, series: Sequence[CellSeries], files: Sequence[str]) ->
 def _divide_by_window(series: Sequence[CellSeries], criteria: Criteria) -> Iterator[tuple[str, list[CellSeries]]]:
     """Yield the sections with their cells, in order.
 
-    All cells of a section have the same window. If the rounds of a cell differ from those of the tracked cell, the name
-    of the cell's section contains the rounds of the cell.
+    All cells of a section have the same window. If the rounds of a cell differ from the rounds of the tracked cell, the
+    cell has its own section, and the name of this section contains the rounds.
     """
     by_section: dict[str, list[CellSeries]] = {}
     for cell in series:
@@ -84,8 +84,8 @@ def find_window(numbers: Sequence[int], criteria: Criteria) -> tuple[int, ...]:
 
 
 def _window_until(numbers: Sequence[int], at: int, criteria: Criteria) -> tuple[int, ...]:
-    """Return the consecutive rounds that end with the round at the index ``at``, and at most as many rounds as a window
-    has.
+    """Return consecutive rounds that end with the round at the index ``at``. The result contains no more rounds than a
+    window.
     """
     first = at
     while first > 0 and numbers[first - 1] == numbers[first] - 1 and at - first + 1 < criteria.window_rounds:
@@ -94,7 +94,8 @@ def _window_until(numbers: Sequence[int], at: int, criteria: Criteria) -> tuple[
 
 
 def _track(cells: Sequence[CellSeries], criteria: Criteria) -> CellSeries:
-    """Return the tracked cell: among the cells with the most writes, the cell nearest to 4 KiB.
+    """Return the tracked cell. Among the cells with the most writes, it is the cell whose block size is nearest to 4
+    KiB.
 
     A cell that fills the window is preferred to a cell with fewer consecutive rounds.
     """
@@ -169,7 +170,7 @@ def _plan_combination(section: str, cell: CellSeries) -> SectionPlan:
 
 
 def _name_state(section: str) -> str:
-    """Return the end of the section's name, which distinguishes the section from other sections with the same load and
+    """Return the end of the section's name. It distinguishes the section from other sections with the same load and
     demand.
     """
     return _shorten_state(section.partition(", ")[2])
@@ -220,8 +221,8 @@ def _step(section: str, number: int, position: int, result: Result, file: str) -
 
 
 def _disturbances(result: Result) -> tuple[Disturbance, ...] | None:
-    """Return the disturbance of clones that ended at different times; None if the clones ended together. tkperf did not
-    observe the run, so other disturbances are not known.
+    """Return the disturbance of clones that ended at different times. None means that the clones ended together. tkperf
+    did not observe the run, so other disturbances are not known.
     """
     if result.uneven is None:
         return None
@@ -281,7 +282,7 @@ def _verdict(cell: CellSeries, at: int, criteria: Criteria) -> SteadyStateVerdic
 
 
 def _describe_gaps(cell: CellSeries) -> str:
-    """Name the rounds that are missing between the first and the last one."""
+    """Return a text that names the rounds that are missing between the first and the last round."""
     missing = sorted(set(range(cell.numbers[0], cell.numbers[-1])) - set(cell.numbers))
     if not missing:
         return ""
@@ -293,7 +294,7 @@ def _describe_gaps(cell: CellSeries) -> str:
 
 
 def _describe_others(finals: dict[Workload, SteadyStateVerdict]) -> str:
-    """Describe the verdicts of the other cells on their own rounds."""
+    """Return a text about the verdicts of the other cells, each on its own rounds."""
     judged = {cell: verdict for cell, verdict in finals.items() if verdict.judged}
     if not judged:
         return ""

@@ -40,8 +40,8 @@ _LIMITS = (
     "latency_target",
 )
 _USUAL = {"random_distribution": "random", "percentage_random": "100", "zonemode": "none"}
-# Options that are excluded from the conditions of a series. Other fields of the workload or the series contain them, or
-# they do not affect the measurement.
+# Options that are excluded from the conditions of a series. They do not affect the measurement, or other fields of the
+# workload or the series already contain them.
 _OTHERWISE = frozenset(
     {
         "name",
@@ -85,9 +85,9 @@ _OTHERWISE = frozenset(
     }
 )
 _OUTPUT = ("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "log_", "bwavgtime", "iopsavgtime")
-# These texts become part of a section's name, like a name from the user.
+# These texts become part of a section's name, as names from the user do.
 ENDED_EARLY, BUFFERED = "ended early", "buffered I/O"
-# I/O engines that use the page cache of the kernel without ``direct=1`` (fio 3.42, engines/). The first one is fio's
+# I/O engines that use the page cache of the kernel without ``direct=1`` (fio 3.42, engines/). The first engine is fio's
 # default.
 _CACHED_ENGINES = frozenset(
     {
@@ -104,7 +104,7 @@ _CACHED_ENGINES = frozenset(
         "windowsaio",
     }
 )
-# Engines without storage, and engines that change no data of a device.
+# Engines that use no storage, and engines that change no data of a device.
 _ENGINES_WITHOUT_DEVICE = frozenset(
     {
         "null",
@@ -126,7 +126,7 @@ _ENGINES_WITHOUT_DEVICE = frozenset(
         "page_fault",
     }
 )
-# Files in memory, and devices that store no data. fio's ``directory`` is put before each file name.
+# Files in memory, and devices that store no data. fio puts the value of ``directory`` before each file name.
 _FILES_WITHOUT_DEVICE = re.compile(
     r"/+dev/+(null|zero|full|u?random|nullb\d+|ram\d+|zram\d+|shm(/.*)?)$|/+run/+shm(/.*)?$"
 )
@@ -137,13 +137,13 @@ WHOLE = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesKey:
-    """Properties that two results of a workload share if they are its rounds.
+    """The properties that two results of a workload share if they are rounds of the same series.
 
     Attributes:
-        always: texts that are always part of the section's name; other texts appear only if they separate series.
-        writes_amount: the job writes a given amount sequentially, without a runtime.
+        always: texts that are always part of the section's name. Other texts are included only if they separate series.
+        writes_amount: whether the job writes a given amount sequentially, without a runtime.
         beside: a full description of the loads that ran at the same time.
-        cautions: reasons why the figures do not show what the device alone can do.
+        cautions: reasons why the figures do not show the performance of the device alone.
     """
 
     always: tuple[str, ...]
@@ -161,12 +161,12 @@ class SeriesKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One workload of one fio run.
+    """The result of one workload in one fio run.
 
     Attributes:
         place: the number of the file, of the document in the file, and of the group in the document.
         written_ms: the time at which fio wrote the result.
-        start: the address at which the load begins; None if the address is part of the key.
+        start: the address at which the load begins. None means that the address is part of the key.
         uneven: the times of the clones in words, if they ended at different times.
     """
 
@@ -198,7 +198,7 @@ class CellSeries:
 
     @property
     def numbered(self) -> dict[int, Result]:
-        """Return the results by the number of their round, ascending."""
+        """Return the results in ascending order of their round numbers. The number is the key."""
         return dict(zip(self.numbers, self.rounds, strict=True))
 
 
@@ -256,7 +256,7 @@ def build_series_key(
 
 
 def _find_no_device(options: Mapping[str, Any]) -> str:
-    """Return the option that shows that no drive was measured: ``ioengine=null``; empty if no
+    """Return the option that shows that no drive was measured, such as ``ioengine=null``. An empty result means that no
     option shows this.
     """
     engine = str(options.get("ioengine", "")).strip()
@@ -272,13 +272,13 @@ def _find_no_device(options: Mapping[str, Any]) -> str:
 def _is_buffered(options: Mapping[str, Any]) -> bool:
     """Return whether the job used the page cache of the host.
 
-    Without options, this is not known, and the function returns False. fio's default is ``direct=0``.
+    If the options are not known, the function returns False. fio's default is ``direct=0``.
     """
     engine = str(options.get("ioengine", "psync")).strip()
     if not options or engine not in {*_CACHED_ENGINES, "mmap"}:
         return False
     is_direct = False
-    # ``direct`` and ``buffered`` are two names of one option of fio. The last occurrence counts.
+    # ``direct`` and ``buffered`` are two names of one option of fio. The last occurrence of either name counts.
     for name, value in options.items():
         if name in ("direct", "buffered"):
             is_on = str(value).strip().lower() not in ("0", "false", "no")
@@ -331,7 +331,8 @@ def _conditions(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def start_of(options: Mapping[str, Any]) -> str | None:
-    """Return the address at which a sequential load begins; None for random loads and for shares of the device.
+    """Return the address at which a sequential load begins. None means that the load is random, or that the option is a
+    share of the device.
 
     Each round of a throughput test begins where the previous round ended (PTS-E 1.1, throughput). A share, such as
     ``offset=50%``, is a place that the user chose.

@@ -1,5 +1,5 @@
-"""Jobs of one fio process that ran at the same time. The module finds the groups of these jobs, and the loads that ran
-together with each job.
+"""Jobs of one fio process that ran at the same time. The module finds groups of such jobs, and for each job the loads
+that ran at the same time.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Job = Mapping[str, Any]
 _NEUTRAL = ("name", "description", "randseed", "per_job_logs", "write_", "log_")
 # Two groups count as consecutive if they overlap by less than this share of the shorter group.
 _LEAST_OVERLAP = 0.1
-# Shorter overlaps, and shorter differences between the starts of jobs, do not count.
+# Shorter overlaps, and smaller differences between the starts of jobs, do not count.
 _SHORTEST_OVERLAP_MS = 100.0
-# Runtimes that differ by at most this share of the longest one count as one duration.
+# Runtimes count as equal if they differ by no more than this share of the longest runtime.
 _SAME_RUNTIME = 0.01
 # fio counts elapsed time in whole seconds.
 _ELAPSED_STEP_MS = 1000.0
@@ -45,12 +45,13 @@ class LoadsBeside:
     """The loads that ran at the same time as another load.
 
     Attributes:
-        own: words of the load itself, with its file if the loads used different files; empty: the load ran alone.
-        words: words of the other loads on the same host: ``at once with SEQ 8k writes TC1/QD4``; empty: no other load
-            ran.
-        key: everything in which these loads can differ; equal for all loads that ran together.
-        words_of_hosts, key_of_hosts: words and key of the loads of other hosts.
-        on_several_files: the loads of the host used different files.
+        own: a text about the load itself, which includes its file if the loads used different files. An empty text
+            means that the load ran alone.
+        words: a text about the other loads on the same host, such as ``at once with SEQ 8k writes TC1/QD4``. An empty
+            text means that no other load ran.
+        key: all properties in which these loads can differ. The key is equal for all loads that ran together.
+        words_of_hosts, key_of_hosts: the text and the key of the loads of other hosts.
+        on_several_files: whether the loads of the host used different files.
     """
 
     own: str = ""
@@ -73,7 +74,7 @@ class _Load:
 
 
 def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
-    """Group the jobs of a document: jobs that did not wait for each other are in the same group.
+    """Return the jobs of a document in groups. Jobs that did not wait for each other are in the same group.
 
     A job with ``stonewall`` waits, and begins a new group. fio does not list the option if it has no value. Jobs of a
     group that wait for the same job (wait_for) begin together. Results of several hosts may arrive in any order.
@@ -87,7 +88,7 @@ def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
         options, group = options_of(document, job), job.get("groupid")
         if group is None and "stonewall" in options:
             stonewalls[host_of(job)] += 1
-        # Only the job with wait_for begins later. The next jobs of its group do not wait.
+        # Only the job with the option wait_for begins later. The next jobs of its group do not wait.
         waits_for = str(options.get("wait_for", "")).strip()
         place = host_of(job), str(group), waits_for, stonewalls[host_of(job)]
         if place not in latest:
@@ -99,12 +100,14 @@ def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
 
 
 def _split_delayed(document: Mapping[str, Any], group: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Split a group whose jobs did not all overlap, because some of them began later (``startdelay``)."""
+    """Return the parts of a group whose jobs did not all overlap, because some of the jobs began later
+    (``startdelay``).
+    """
     options = [options_of(document, job) for job in group]
     if not any(name in of_job for of_job in options for name in _DELAYS):
         return [group]
     spans = [_span_ms(document, [job]) for job in group]
-    if any(span is None for span in spans):  # fio before 3.36 writes only the options
+    if any(span is None for span in spans):  # versions of fio before 3.36 write only the options, not the start times
         spans = [_span_of_options(job, of_job) for job, of_job in zip(group, options, strict=True)]
     known = [span for span in spans if span is not None]
     if len(known) < len(group):
@@ -113,8 +116,8 @@ def _split_delayed(document: Mapping[str, Any], group: list[dict[str, Any]]) -> 
 
 
 def _span_of_options(job: Job, options: Options) -> tuple[float, float] | None:
-    """Return when a job began and ended, in ms since fio began the group; None: the delay is a range, so the start is
-    unknown.
+    """Return when a job began and ended, in ms since fio began the group. None means that the delay is a range, so the
+    start is not known.
     """
     begins_ms = 0.0
     for name in _DELAYS:
@@ -127,18 +130,18 @@ def _span_of_options(job: Job, options: Options) -> tuple[float, float] | None:
 
 
 def _ramp_ms(options: Options) -> float:
-    """Return the time before the measurement in which a job already did I/O."""
+    """Return the time, in ms, for which a job issued I/O before its measurement began."""
     return 1000 * (parse_time_s(options.get("ramp_time", "0")) or 0.0)
 
 
 def _join_overlapping(
     document: Mapping[str, Any], groups: Sequence[list[dict[str, Any]]]
 ) -> list[list[dict[str, Any]]]:
-    """Join groups of one host that ran at the same time.
+    """Return the groups after groups of one host that ran at the same time were joined.
 
-    Both ``new_group`` and ``stonewall`` begin a new group number, but ``new_group`` waits for nothing. fio 3.33 lists
-    neither option without a value. Therefore only the times show whether groups overlapped: the start of each job (fio
-    3.36 and newer), or a total time that is too short for groups one after the other.
+    Both ``new_group`` and ``stonewall`` begin a new group number, but a job with ``new_group`` does not wait. fio 3.33
+    lists neither option without a value. Therefore only the times show whether groups overlapped. They are the start of
+    each job (fio 3.36 and newer), or a total time that is too short for groups that ran one after the other.
     """
     by_host: dict[str | None, list[list[dict[str, Any]]]] = {}
     for group in groups:
@@ -161,7 +164,7 @@ def _join_of_host(document: Mapping[str, Any], groups: Sequence[list[dict[str, A
 def _join_by_spans(
     spans: Sequence[tuple[float, float]], groups: Sequence[list[dict[str, Any]]]
 ) -> list[list[dict[str, Any]]]:
-    """Join groups whose spans of time overlap."""
+    """Return the groups after groups whose times overlap were joined."""
     joined: list[list[dict[str, Any]]] = []
     latest = (0.0, 0.0)
     for (begins, ends), group in sorted(zip(spans, groups, strict=True), key=lambda one: one[0]):
@@ -177,7 +180,7 @@ def _join_by_spans(
 
 
 def _is_too_short(groups: Sequence[Sequence[Job]]) -> bool:
-    """Return whether fio's total time is too short for these groups one after the other."""
+    """Return whether fio's total time is too short for these groups to run one after the other."""
     elapsed_s = [job.get("elapsed") for group in groups for job in group]
     known_s = [value for value in elapsed_s if isinstance(value, int | float) and value > 0]
     needed_ms = sum(max(map(_runtime_ms, group)) for group in groups)
@@ -204,15 +207,15 @@ def _runtime_ms(job: Job) -> float:
 def have_one_duration(document: Mapping[str, Any], loads: Sequence[Sequence[Job]]) -> bool:
     """Return whether the loads of a group began and ended their measurements together, according to fio.
 
-    If they did, the rate of each load over the longest runtime is correct to within ``_SAME_RUNTIME``.
+    In this case, the rate of each load over the longest runtime is correct to within ``_SAME_RUNTIME``.
 
     Args:
-        loads: the clones of each load. The clone that ran the longest sets the runtime of the load.
+        loads: the clones of each load. The runtime of a load is the runtime of the clone that ran the longest.
     """
     jobs = [max(clones, key=_runtime_ms) for clones in loads]
     spans = [_span_ms(document, [job]) for job in jobs]
     if any(span is None for span in spans):
-        # Without start times, only jobs of one group that wait for the same job certainly began together.
+        # If start times are missing, only jobs of one group that wait for the same job certainly began together.
         options = [options_of(document, job) for job in jobs]
         places = {
             (str(job.get("groupid")), str(of_job.get("wait_for", "")).strip())
@@ -239,7 +242,7 @@ def find_jobs_at_once(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def divide_clones(group: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Return jobs with the same name and options that ran at the same time."""
+    """Return groups of jobs with the same name and options that ran at the same time."""
     clones: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for job in group:
         clones.setdefault((str(job.get("jobname")), str(job.get("job options"))), []).append(job)
@@ -249,7 +252,7 @@ def divide_clones(group: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]
 def find_loads_beside(
     document: Mapping[str, Any], groups: Sequence[Sequence[dict[str, Any]]]
 ) -> list[list[tuple[list[dict[str, Any]], LoadsBeside]]]:
-    """Return the clones of each job of each group, with the loads that ran at the same time.
+    """Return the clones of each job of each group, with the other loads that ran at the same time.
 
     Groups with the same number began together on all hosts.
     """
@@ -301,14 +304,14 @@ def _name_loads(loads: Sequence[_Load], *, with_files: bool) -> list[str]:
 
 
 def name_others(words: Sequence[str]) -> list[str]:
-    """Return for each load the words of the other loads: ``at once with SEQ 8k writes TC1/QD4``; empty if no other load
-    ran.
+    """Return for each load a text that names the other loads, such as ``at once with SEQ 8k writes TC1/QD4``. An empty
+    text means that no other load ran.
 
     Args:
-        words: the words of each load.
+        words: the description of each load.
     """
     counted = Counter(words)
-    # The text of a load names other loads only. One load more than the text can name is therefore enough.
+    # The text of a load names only other loads. One load more than the text can name is therefore sufficient.
     first = sorted(counted)[: _MOST_NAMED + 1]
     texts = []
     for own in words:
@@ -321,7 +324,9 @@ def name_others(words: Sequence[str]) -> list[str]:
 
 
 def _describe(document: Mapping[str, Any], clones: list[dict[str, Any]]) -> _Load:
-    """Describe a load that ran at the same time as other loads, even if tkperf cannot import the result."""
+    """Return a description of a load that ran at the same time as other loads, even if tkperf cannot import its
+    result.
+    """
     options = options_of(document, clones[0])
     name = without_round(str(clones[0].get("jobname")))
     plain = {

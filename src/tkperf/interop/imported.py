@@ -1,4 +1,4 @@
-"""Result of an importer in tkperf's records: the imported results, the omissions, and remarks."""
+"""The result of an importer in tkperf's records: the imported results, the omissions, and remarks."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tkperf.model.record import RunNote, RunStatus, StepRecord, TestRecord, Verd
 from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.units import format_count
 
-# Words before the number of a round. If a name contains several counts, the earlier word in this
-# list decides.
+# Words before the number of a round. If a name contains several numbers after such words, the word that is first in
+# this list decides.
 ROUND_WORDS = (
     "round",
     "r",
@@ -36,7 +36,7 @@ ROUND_WORDS = (
 )
 # Job names also contain other numbers, so in a job name only the full words in this pattern count rounds.
 _JOB_ROUND = re.compile(r"(?<![a-z])(round|pass|loop|cycle|iter|iteration)([-_ ]?)\d+", re.IGNORECASE)
-# Further words for which the number that follows does not distinguish conditions, as in "result3" and "day2".
+# Other words for which the following number does not distinguish conditions, as in "result3" and "day2".
 _COUNTED = frozenset(
     {
         *ROUND_WORDS,
@@ -175,8 +175,9 @@ _DATES = re.compile(
     r"|(?-i:(?<![0-9A-Za-z.])(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{6,}(?![0-9A-Za-z]))",
     re.IGNORECASE,
 )
-# Names in which digits do not count rounds. First: world-wide names (64 bits) as in /dev/disk/by-id, with or without
-# their prefix, and PCI addresses, parts of which look like times. Then: serial numbers, which mix capitals and digits.
+# Names in which digits do not count rounds. The first patterns match world-wide names (64 bits), as in /dev/disk/by-id,
+# with or without their prefix, and PCI addresses, parts of which look like times. The next patterns match serial
+# numbers, which mix capitals and digits.
 _WORLD_WIDE = re.compile(
     r"(?<![a-z0-9])(eui\.|wwn-|naa\.|0x)[0-9a-fx]+"
     r"|(?<![a-z0-9])(?=[0-9]*[a-f])[0-9a-f]{16}(?![a-z0-9])"
@@ -199,7 +200,7 @@ _ROUND = re.compile(
     # These words do not match r70_w30, which is a mix of reads and writes.
     r"[-_ .#=]*(\d{1,6})(?![0-9A-Za-z%])(?![-_ .]*w\d)"
 )
-# Digits that are part of a name, replaced with characters that are not digits.
+# Digits that are part of a name are replaced with characters that are not digits.
 _KEPT_DIGITS = {ord(str(digit)): chr(0xE000 + digit) for digit in range(10)}
 
 
@@ -258,7 +259,7 @@ def _distinguishes(match: re.Match[str], is_folder: bool) -> bool:
         return is_attached or not before[: found.start(1)][-1:].isdigit()
     if not is_attached:
         return False
-    if len(word) == 1:  # D3 may be a drive and S4510 a model, but p1 and t2 may count anything
+    if len(word) == 1:  # D3 may be a drive and S4510 a model, but p1 and t2 may be counts of any kind
         return word in "Dd" or (is_folder and (word not in "RrIiNnPpTt" or len(digits) > 3))
     if is_folder:
         return True
@@ -266,7 +267,8 @@ def _distinguishes(match: re.Match[str], is_folder: bool) -> bool:
 
 
 def find_rounds(file: str, job: str) -> dict[tuple[str, str], int]:
-    """Return the numbers that count rounds, by their place and the word before them: ``("file", "round"): 12``.
+    """Return the numbers that count rounds. The key is the place of the number and the word before it: ``("file",
+    "round"): 12``.
 
     If a word occurs several times at a place, its last number counts rounds, and the other numbers have separate
     places. ``r70_r3.json`` is therefore round 3 of a mix with 70 % reads. In ``r3_r70.json``, it is not certain which
@@ -286,9 +288,7 @@ def find_rounds(file: str, job: str) -> dict[tuple[str, str], int]:
 
 
 def rank_of_rounds(column: tuple[str, str]) -> tuple[int, int]:
-    """Return a sort key that puts the column that counts rounds before columns that count larger
-    units.
-    """
+    """Return a sort key that sorts columns that count rounds before columns that count larger units."""
     place, word = column
     return ROUND_WORDS.index(word), ("file", "job").index(place) if place in ("file", "job") else 2
 
@@ -299,20 +299,20 @@ def find_numbers(file: str) -> tuple[int, ...]:
     return tuple(int(digits) for digits in re.findall(r"\d{1,18}", text))
 
 
-# Largest number of threads, and largest queue depth. A file with a larger number is damaged or invented.
+# The largest number of threads, and the largest queue depth. A file with a larger number is damaged or invented.
 LARGEST_DEMAND = 65_536
-# Largest integer of a run file.
+# The largest integer that a run file can store.
 LARGEST_COUNT = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedRun:
-    """Records of an imported run. Facts that the other tool did not record are None.
+    """The records of an imported run. Facts that the other tool did not record are None.
 
     Attributes:
         date: the day, in the form in which the file contains it.
         written_s: time at which the other tool wrote the first file, after its steps, in seconds since 1970.
-        profile: those tables of a profile, and those numbers in them, that the file contains.
+        profile: the tables and numbers of a profile that the file contains.
         notices: notices that the file itself contains.
     """
 
@@ -339,8 +339,8 @@ def imported_test(
     sections: Sequence[SectionOutcome],
     plan: TestPlan | None = None,
 ) -> TestRecord:
-    """Return a complete test from the records of an importer. Without ``plan``, reports show the test like a test of
-    tkperf with this name.
+    """Return a complete test from the records of an importer. If ``plan`` is not given, reports show the test like a
+    test of tkperf with this name.
     """
     return TestRecord(
         name=name,
@@ -367,7 +367,7 @@ def describe_rounds(rounds: int, files: str, verdict: SteadyStateVerdict) -> str
 
 
 def require_room(steps: Sequence[StepRecord], *, place: str) -> None:
-    """Refuse amounts that are too large for a run file, or for a sum over its rounds."""
+    """Refuse amounts that are too large for a run file, or for a sum over the rounds."""
     seen = [step.measurement for step in steps]
     sides = [side for one in seen for side in (one.read, one.write)]
     for quantity, largest in (
@@ -381,18 +381,18 @@ def require_room(steps: Sequence[StepRecord], *, place: str) -> None:
 
 
 def readable(text: str) -> str:
-    """Return text from a file for storage and display: control characters and surrogates become U+FFFD."""
+    """Return a text from a file for storage and display. U+FFFD replaces control characters and surrogates."""
     return _UNREADABLE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
-    """Return readable text on one line, for a name, a version or a date within a sentence."""
+    """Return text that can be printed, on one line, for a name, a version or a date within a sentence."""
     return " ".join(readable(text).split())
 
 
-# Number of names that a message shows from a long list.
+# The number of names from a long list that a message shows.
 MOST_LISTED = 5
-# Limit of the warnings, so that many unusable files do not fill the run file with warnings.
+# The greatest number of warnings, so that a large number of unusable files does not fill the run file with warnings.
 MOST_WARNINGS = 50
 _FILE_LEFT_OUT, _JOB_LEFT_OUT = "file-left-out", "job-left-out"
 
@@ -404,7 +404,7 @@ NaturalKey: TypeAlias = tuple[tuple[object, ...], str]
 class Unusable(Exception):  # noqa: N818 - a finding about a file, not a fault of ours
     """A result that cannot be imported.
 
-    ``kind`` is the reason that many results can share, and ``detail`` describes this result.
+    ``kind`` is a reason that many results can share, and ``detail`` describes this result.
     """
 
     def __init__(self, kind: str, detail: str = "") -> None:
@@ -413,17 +413,18 @@ class Unusable(Exception):  # noqa: N818 - a finding about a file, not a fault o
 
 
 def natural_key(name: str) -> NaturalKey:
-    """Return a sort key in which digits count as numbers, so that ``r2`` precedes ``r10``."""
+    """Return a sort key in which groups of digits count as numbers, so that ``r2`` precedes ``r10``."""
     pieces = re.split(r"(\d+)", name)
     key = tuple((len(piece.lstrip("0")), piece.lstrip("0")) if at % 2 else piece for at, piece in enumerate(pieces))
     return key, name
 
 
 class Remarks:
-    """Collector of omissions and remarks, for the run file and the command line."""
+    """A collector of omissions and remarks, for the run file and the command line."""
 
     def __init__(self) -> None:
-        # Each key is a code with a reason. Its values are file, job (empty: the whole file) and detail.
+        # Each key consists of a code and a reason. Each value consists of file, job and detail. An empty job means the
+        # whole file.
         self._entries: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
 
     def leave_out_file(self, file: str, why: Unusable) -> None:
@@ -443,8 +444,8 @@ class Remarks:
         return any(entry_code == code for entry_code, _ in self._entries)
 
     def warnings(self) -> tuple[RunNote, ...]:
-        """Return the warnings, omissions first. Each reason appears once, with the number of its occurrences and the
-        place of the first one.
+        """Return the warnings, with omissions first. Each reason occurs once, with the number of its occurrences and
+        the place of the first occurrence.
         """
         omissions = _FILE_LEFT_OUT, _JOB_LEFT_OUT
         kinds = sorted(self._entries, key=lambda kind: (kind[0] not in omissions, kind))
@@ -479,7 +480,7 @@ def _describe(code: str, text: str, entries: Sequence[tuple[str, str, str]]) -> 
 
 
 def list_readable_names(names: Sequence[str]) -> str:
-    """List the first few names, and the number of the other names."""
+    """Return a text that lists the first few names, and the number of the other names."""
     unique = list(dict.fromkeys(names))
     more = len(unique) - MOST_LISTED
     listed = ", ".join(readable(name) for name in unique[:MOST_LISTED])

@@ -1,4 +1,5 @@
-"""Result XML of TKperf 1.x to 2.2: the four SSD tests (sources: TKperf 2.2's code, and files from it).
+"""The reader of result XML files of TKperf 1.x to 2.2, which contain the four SSD tests (sources: TKperf 2.2's code,
+and files from it).
 
 The text of every element is JSON. TKperf counts rounds from 0, and tkperf counts them from 1. Throughput is in KiB/s. A
 latency result contains [min, max, mean] in us and no count of I/Os, so the rates remain unknown. tkperf judges steady
@@ -48,16 +49,16 @@ from tkperf.model.workload import Access, Workload
 from tkperf.procedures import load_profile
 from tkperf.procedures.building_blocks import mean_latency_us
 
-# Limits of plausible values. No drive is faster, no response is slower, and no step is longer.
+# Limits of plausible values. No drive is faster, no response takes longer, and no step is longer.
 LARGEST_IOPS, LARGEST_KIB_PER_S, LONGEST_US, LONGEST_STEP_S = 1e10, 1e12, 3.6e9, 1e7
-# This limit is many times the size of four tests with a day of write saturation. Elements and
-# values need up to 40 times their size in memory.
+# This limit is many times the size of a file with four tests and a day of write saturation. In memory, elements and
+# values need up to 40 times their size in the file.
 MOST_BYTES = 4 * MIB
 # TKperf's default length of a step, used if the file does not contain the length.
 DEFAULT_STEP_S = 60.0
-# TKperf judges steady state on writes with this block size.
+# TKperf uses the writes with this block size to judge steady state.
 TRACKED_BYTES = 4 * KIB
-# Placeholder for a number of I/Os that is not known. It is so large that a mean keeps all its digits.
+# A placeholder for a number of I/Os that is not known. It is so large that a mean keeps all its digits.
 UNKNOWN_IOS = 1_000_000
 # Beginnings of tkperf's own notices. tkperf's export puts them above the description of the device.
 NOTICE = re.compile(r"(SIMULATED|FILE TARGET|NOT PURGED|ALTERED|QUICK PROFILE|IMPORTED)(:| from ) *\S.*")
@@ -70,8 +71,8 @@ _KibPerS: TypeAlias = Annotated[float, Meta(ge=0, le=LARGEST_KIB_PER_S)]
 _Us: TypeAlias = Annotated[float, Meta(ge=0, le=LONGEST_US)]
 # The order is minimum, maximum, mean.
 _Times: TypeAlias = tuple[_Us, _Us, _Us]
-# ``roundmat`` of each test. A round contains, for each mix, the values of each block size. The last size is missing on
-# a 4Kn device.
+# The type of ``roundmat`` in each test. A round contains, for each mix, the values of each block size. The last size is
+# missing on a 4Kn device.
 _IopsRound: TypeAlias = Annotated[
     list[Annotated[list[_Iops], Meta(min_length=7, max_length=8)]], Meta(min_length=7, max_length=7)
 ]
@@ -94,14 +95,14 @@ class _Element:
     def __init__(self, file: str, element: Element) -> None:
         self._file, self._element = file, element
         self.name = element.tag
-        # None: the file contains no such element.
+        # None means that the file contains no such element.
         self.jobs = self.decode("numjobs", _Count | None)
         self.io_depth = self.decode("iodepth", _Count | None)
         self.runtime_s = self.decode("runtime", _StepS | None)
         self.step_s = self.runtime_s or DEFAULT_STEP_S
 
     def decode(self, child: str, kind: Any) -> Any:
-        """Return the value of a child in a type with limits."""
+        """Return the value of a child, converted to a type with limits."""
         try:
             return decode_json(self._element.findtext(child, "null"), kind)
         except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
@@ -113,7 +114,7 @@ class _Element:
         return self.decode("roundmat", kind)
 
     def text(self, child: str) -> str | None:
-        """Return the text of a child, with unprintable characters replaced; None if the child has no text."""
+        """Return the text of a child, with unprintable characters replaced. None means that the child has no text."""
         try:
             value = json.loads(self._element.findtext(child, "null"))
         except (ValueError, RecursionError) as error:
@@ -163,7 +164,7 @@ class _Element:
 
 
 def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
-    """Decode a result file.
+    """Return the run that a result file contains.
 
     Raises:
         InputFileError: the text is not XML, is dangerous XML, or was not written by TKperf. The error names the file
@@ -224,7 +225,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
 
 
 def _profile(tool: str, elements: Sequence[_Element]) -> dict[str, object]:
-    """Return the numbers of a profile that the file contains, in the tables that contain them in runs of tkperf."""
+    """Return the numbers of a profile that the file contains. They are in the same tables as in runs of tkperf."""
     profile: dict[str, object] = {"title": f"{tool} result XML"}
     for element in elements:
         demand = {"jobs": element.jobs, "io_depth": element.io_depth}
@@ -242,7 +243,7 @@ def _profile(tool: str, elements: Sequence[_Element]) -> dict[str, object]:
 
 
 def _notices(devinfo: str | None) -> tuple[tuple[str, ...], str | None]:
-    """Return the notices of a run that tkperf exported, and the description below them."""
+    """Return the notices of a run that tkperf exported, and the description that follows them."""
     lines = (devinfo or "").split("\n")
     notices = [line for line in lines[:NOTICE_LINES] if NOTICE.fullmatch(line)]
     rest = [line for line in lines[:NOTICE_LINES] if not NOTICE.fullmatch(line)]
@@ -300,7 +301,7 @@ def _write_saturation(element: _Element) -> TestRecord:
     section, steps = "Write Saturation", []
     for number, (iops, triple) in enumerate(zip(rates, latencies, strict=True), start=1):
         rate = _rate(workload, iops, element.step_s)
-        # In the mean of the whole stream, each slice is weighted with the number of its I/Os.
+        # In the mean of the whole stream, the weight of each slice is the number of its I/Os.
         times = element.times(triple, ios=max(1, rate.ios))
         seen = replace(rate, write=replace(times, ios=rate.ios, bytes=rate.bytes))
         steps.append(element.step(section, number, workload, seen, kind=StepKind.CONTINUOUS))
@@ -316,7 +317,7 @@ _PARSERS = {"iops": _iops, "lat": _latency, "tp": _throughput, "writesat": _writ
 def _cells(
     element: _Element, mixes: Sequence[Sequence[T]], shares: Sequence[int], sizes: Sequence[float]
 ) -> Iterator[tuple[int, Workload, T]]:
-    """Yield the cells of a round: position, workload by mix and block size, value."""
+    """Yield the cells of a round. A cell consists of the position, the workload (mix and block size) and the value."""
     cells = [
         (element.workload(Access.RANDOM, share, size_kib), value)
         for share, row in zip(shares, mixes, strict=True)
@@ -326,8 +327,8 @@ def _cells(
 
 
 def _rate(workload: Workload, iops: float, duration_s: float) -> Measurement:
-    """Return a measurement with exactly this rate. The number of I/Os is whole, and the duration is adjusted so that
-    the rate is exact.
+    """Return a measurement with exactly this rate. The number of I/Os is a whole number, and the duration is adjusted
+    so that the rate is exact.
     """
     ios = round(iops * duration_s)
     stats = IoStats(ios=ios, bytes=ios * workload.block_size_bytes)
@@ -381,7 +382,7 @@ def _missing(element: _Element) -> Iterator[RunNote]:
 
 def _disagreements(element: _Element, test: TestRecord) -> Iterator[RunNote]:
     """Yield a warning if TKperf's verdict differs from tkperf's verdict. In the throughput test, TKperf's verdict is
-    that of the first block size.
+    the verdict on the first block size.
     """
     ours, theirs = test.outcomes[0].verdict, element.decode("reachstdystate", Any)
     if ours is not None and isinstance(theirs, bool) and theirs is not ours.reached:

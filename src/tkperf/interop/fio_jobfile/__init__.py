@@ -1,3 +1,3 @@
-"""Conversion of fio's job files to workload files. Each option is carried over, refused, or listed as not
+"""The conversion of fio's job files to workload files. Each option is either carried over, refused, or listed as not
 carried over.
 """

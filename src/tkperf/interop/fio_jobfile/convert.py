@@ -1,4 +1,4 @@
-"""Converter from the text of a job file to the text of a workload file."""
+"""A converter that reads the text of a job file and returns the text of a workload file."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from tkperf.procedures.profiles.profile_tables import MOST_PASSES
 ANY_PROFILE, ANY_SUITE = "pts-e-1.1", "ssd"
 WIDTH = 100
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-# Lengths of the slices of a stream in s, the longest first, each with the smallest number of slices. Below 5 s, one
-# slice is enough.
+# The possible lengths of the slices of a stream in s, the longest first. The second number is the smallest number of
+# slices of this length. Below 5 s, one slice is sufficient.
 SLICE_LENGTHS = ((60, 5), (30, 5), (10, 5), (5, 5), (2, 5), (1, 1), (0.5, 1), (0.2, 1), (0.1, 1))
-# Slices that are long enough for late loads, the shortest first.
+# Slice lengths that are possible if loads begin late, the shortest first.
 LONG_SLICES = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """A phase with its loads, by their names, and the job of each load."""
+    """A phase with its loads and the job of each load. The names of the loads are the keys."""
 
     phase: StreamPhase | FillPhase
     loads: Mapping[str, Load]
@@ -51,7 +51,7 @@ class Phase:
 
 
 def build_phases(jobs: Sequence[JobOptions], wishes: Wishes) -> tuple[Phase, ...]:
-    """Return the phases of a job file in order, each with its loads. Refused options are noted in ``jobs``."""
+    """Return the phases of a job file in order, each with its loads. ``jobs`` records the refused options."""
     _check_one_device(jobs)
     groups = _read_groups(jobs, wishes)
     phases: list[Phase] = []
@@ -65,7 +65,7 @@ def build_phases(jobs: Sequence[JobOptions], wishes: Wishes) -> tuple[Phase, ...
 
 
 def _read_groups(jobs: Sequence[JobOptions], wishes: Wishes) -> list[list[JobLoad]]:
-    """Return the jobs that run at the same time, group after group."""
+    """Return groups of jobs that run at the same time, in the order of the groups."""
     groups: list[list[JobLoad]] = []
     for options in jobs:
         waits = _waits(options, groups)
@@ -77,7 +77,7 @@ def _read_groups(jobs: Sequence[JobOptions], wishes: Wishes) -> list[list[JobLoa
 
 
 def _waits(options: JobOptions, groups: Sequence[Sequence[JobLoad]]) -> bool:
-    """Return whether a job waits for the end of all jobs before it."""
+    """Return whether a job waits for the end of all earlier jobs."""
     awaited = options.text("wait_for")
     if awaited is not None:
         names = [load.options.job.name for load in groups[-1]] if groups else []
@@ -134,7 +134,7 @@ def _build_alone(name: str, job_load: JobLoad, load: Load, wishes: Wishes, *, is
 
 
 def _runtime_s(job_load: JobLoad, wishes: Wishes, why: str) -> float | None:
-    """Return the runtime of a job in s, or the value of ``--runtime``. If both are missing, the job is refused."""
+    """Return the runtime of a job in s, or the value of ``--runtime``. If neither is given, the job is refused."""
     options = job_load.options
     if job_load.runtime_s is not None:
         return job_load.runtime_s
@@ -149,8 +149,8 @@ def _runtime_s(job_load: JobLoad, wishes: Wishes, why: str) -> float | None:
 def _name_loads(
     group: Sequence[JobLoad], taken: Sequence[str], earlier_s: float
 ) -> tuple[dict[str, Load], dict[str, Job]]:
-    """Return the loads of a group, with their delays, under names that no other load has. Also return the job of each
-    load.
+    """Return the loads of a group with their delays. Each load receives a name that no other load has. Also return the
+    job of each load.
     """
     loads: dict[str, Load] = {}
     jobs: dict[str, Job] = {}
@@ -184,7 +184,7 @@ def _name_loads(
 
 
 def _merged(loads: Mapping[str, Load], jobs: dict[str, Job], group: Sequence[JobLoad]) -> dict[str, Load]:
-    """Return at most as many loads as can run at the same time. Equal random loads become the threads of one load."""
+    """Return no more loads than can run at the same time. Equal random loads become the threads of one load."""
     threads = sum(load.jobs or 1 for load in loads.values())
     if threads > MOST_THREADS_TOGETHER:
         group[-1].options.refuse(
@@ -216,7 +216,7 @@ def _merged(loads: Mapping[str, Load], jobs: dict[str, Job], group: Sequence[Job
 
 
 def _is_same(one: Load, other: Load) -> bool:
-    """Return whether two random loads differ only in the number of threads, if at all. The rate per thread must be the
+    """Return whether two random loads are equal except for the number of threads. The rate of each thread must be the
     same.
     """
 
@@ -245,8 +245,9 @@ def _sum_of(one: Load, other: Load) -> Load:
 def _slice_s(runtime_s: float, first: JobLoad, delay_s: float, group: Sequence[JobLoad]) -> tuple[float, float | None]:
     """Return the length of a slice and the length of the warm-up, in s.
 
-    The slice is the longest one that divides the runtime and the warm-up and still gives a few slices. If loads begin
-    late, the first slice is at least twice as long as their delay, and the warm-up consists of whole slices.
+    The function chooses the longest slice that divides the runtime and the warm-up and still results in a few slices.
+    If loads begin late, the first slice is at least twice as long as their delay, and the warm-up consists of whole
+    slices.
     """
     ramp_s = first.ramp_s
     slice_s = next(
@@ -277,7 +278,7 @@ def _slice_s(runtime_s: float, first: JobLoad, delay_s: float, group: Sequence[J
 
 
 def _new_section(names: Sequence[str], taken: Collection[str]) -> str:
-    """Return the heading of loads that run together."""
+    """Return the heading for loads that run at the same time."""
     whole = " + ".join(names)
     if len(whole) <= LONGEST_TITLE and whole not in taken:
         return whole
@@ -306,7 +307,7 @@ def _check_one_device(jobs: Sequence[JobOptions]) -> None:
 
 
 class OptionsRefusedError(InputFileError):
-    """A job file has options that a workload file cannot express."""
+    """A job file contains options that a workload file cannot express."""
 
     def __init__(self, file: str, refusals: tuple[Refusal, ...]) -> None:
         count = format_count(len(refusals), "option")
@@ -320,7 +321,7 @@ class OptionsRefusedError(InputFileError):
 def convert_job_file(
     text: str, *, file: str, name: str, variables: Mapping[str, str] | None = None, wishes: Wishes | None = None
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the workload file of a job file, and a line for each option with its outcome.
+    """Return the workload file that corresponds to a job file, and a line with the outcome of each option.
 
     Args:
         text: the job file.
@@ -330,7 +331,7 @@ def convert_job_file(
         wishes: settings from the user that replace or complete settings of the job file.
 
     Raises:
-        OptionsRefusedError: the job file has options that cannot be kept.
+        OptionsRefusedError: the job file contains options that cannot be kept.
         UsageError: the text is not a job file, or a value is impossible.
     """
     variables = variables or {}
@@ -341,14 +342,14 @@ def convert_job_file(
     filled_in = (f"assumed: {name}={variables[name]} (--set)" for name in name_variables(text))
     options = (*map(on_one_line, filled_in), *list_outcomes(jobs), _describe_preparation(phases))
     written = _render_toml(name, on_one_line(file), phases, options)
-    # The workload file is checked in the same way as before a run. The numbers of a profile replace missing values.
+    # The workload file is checked as it is before a run. The numbers of a profile replace missing values.
     table = parse_workload_file(written, file=f"of {file}")
     with_workload(load_profile(ANY_PROFILE), ANY_SUITE, table, file=f"of {file}")
     return written, options
 
 
 def name_of_test(stem: str, taken: Sequence[str]) -> str:
-    """Return the name of the test, from the name of the job file."""
+    """Return a name for the test, derived from the name of the job file."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip("-._")[:56] or "job"
     return f"{name}-fio" if name in taken else name
 
@@ -376,7 +377,8 @@ def _render_toml(name: str, file: str, phases: Sequence[Phase], options: Sequenc
     return "\n".join(lines) + "\n"
 
 
-# A job file cannot describe a purge, and the user may want to measure the drive as it is.
+# The purge is only proposed, because a job file cannot describe a purge and the user may want to measure the drive as
+# it is.
 _PREPARATION = (
     "# To purge and fill the drive before the first reads, remove the # from the following lines. tkperf hdd",
     "# cannot purge a disk, so for tkperf hdd, remove only the # from the phase of kind fill.",
@@ -394,7 +396,9 @@ def _begins_with_reads(phases: Sequence[Phase]) -> bool:
 
 
 def _describe_preparation(phases: Sequence[Phase]) -> str:
-    """Return which preparation of the drive the workload lacks, and how to add the preparation."""
+    """Return a text about the preparation of the drive that the workload does not contain, and how the user can
+    add it.
+    """
     if _begins_with_reads(phases):
         return (
             "missing: the workload has no purge and no fill before its first reads, and a drive answers for addresses "
@@ -439,7 +443,7 @@ def _value(value: object) -> str:
 
 
 def _string(text: str) -> str:
-    # The remaining characters are the same in TOML and JSON.
+    # For all remaining characters, TOML and JSON use the same notation.
     return json.dumps(on_one_line(text), ensure_ascii=False)
 
 

@@ -1,5 +1,5 @@
-"""Loads of a fio job and their place on the device. A job becomes one load for all its threads, or one load for each
-thread.
+"""Loads of a fio job and the part of the device that they use. A job becomes one load for all its threads, or one load
+for each thread.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ from tkperf.procedures.profiles.profile_tables import LARGEST_BLOCK_KIB, LONGEST
 # fio's default on Linux. An engine that waits for each I/O has a queue depth of 1, regardless of the option iodepth.
 DEFAULT_IOENGINE = "psync"
 WAITING_IOENGINES = ("psync", "sync", "vsync", "pvsync", "pvsync2", "libhdfs")
-# Engines that keep several I/Os outstanding: on devices, and on images, pools and file systems of servers.
+# Engines that keep several I/Os outstanding. They work on devices, images, and storage pools and file systems of
+# servers.
 QUEUEING_IOENGINES = ("io_uring", "libaio", "posixaio", "windowsaio", "solarisaio", "libblkio")
 REMOTE_IOENGINES = ("rbd", "nbd", "libiscsi", "nfs", "dfs")
 READ_PERCENT = {"read": 100, "write": 0, "randread": 100, "randwrite": 0, "trim": 0, "randtrim": 0}
 MIXED = ("rw", "readwrite", "randrw")
-# fio's default for a mix.
+# fio's default percentage of reads in a mix.
 DEFAULT_READ_PERCENT = 50
 MOST_BURST_IOS = 1_000_000_000
 _MOST_LOOPS = (1 << 32) - 1
@@ -57,9 +58,10 @@ class Wishes:
     """Settings from the user that replace or complete settings of the job file.
 
     Attributes:
-        direct: I/O is direct, regardless of the jobs' options.
-        align_4k: the I/Os of a mix of block sizes begin at multiples of 4 KiB, regardless of the jobs' options.
-        runtime_s: the runtime in s of jobs without a runtime; None: the user gave no runtime.
+        direct: whether I/O is direct, regardless of the jobs' options.
+        align_4k: whether the I/Os of a mix of block sizes begin at multiples of 4 KiB, regardless of the jobs' options.
+        runtime_s: the runtime in s of jobs for which the job file contains no runtime. None means that the user gave no
+            runtime.
     """
 
     direct: bool = False
@@ -91,11 +93,11 @@ class _Pattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLoad:
-    """Loads of a job, and their length.
+    """The loads of a job, and their length.
 
     Attributes:
         loads: one load with all threads, or a load for each thread.
-        runtime_s: None if the job ends after a given amount.
+        runtime_s: the runtime. None means that the job ends after a given amount.
         passes: number of passes over the range of the job, if it has no runtime.
         delay_s: time from the start of fio to the first I/O of the job.
         files_end_bytes: end of the part of the range that replaces files that only this job uses.
@@ -111,10 +113,10 @@ class JobLoad:
 
 
 def read_load(options: JobOptions, wishes: Wishes, files_begin_bytes: int = 0) -> JobLoad:
-    """Return the load of a job; ``options`` records the outcome of each option.
+    """Return the load of a job. ``options`` records the outcome of each option.
 
     Args:
-        files_begin_bytes: start of the part of the range that replaces files that only this job uses; no other job of
+        files_begin_bytes: start of the part of the range that replaces files that only this job uses. No other job of
             the phase uses this part.
     """
     _check_direct(options, wishes)
@@ -151,7 +153,7 @@ def read_load(options: JobOptions, wishes: Wishes, files_begin_bytes: int = 0) -
 
 
 def _check_direct(options: JobOptions, wishes: Wishes) -> None:
-    """Refuse I/O through the page cache. Of ``direct`` and ``buffered``, the later one counts."""
+    """Refuse I/O through the page cache. If both ``direct`` and ``buffered`` are given, the last of them decides."""
     given = options.given("direct", "buffered")
     is_direct = False
     for name in given:
@@ -201,7 +203,8 @@ def _read_mix(options: JobOptions, *, is_mixed: bool) -> int:
 def _read_blocks(options: JobOptions, pattern: _Pattern, wishes: Wishes) -> Blocks:
     """Return the sizes and shares of the used directions, which must be equal.
 
-    The later one of ``bs`` and ``bsrange`` counts, and ``bssplit`` overrides both in the directions that it names.
+    If both ``bs`` and ``bsrange`` are given, the last of them applies. ``bssplit`` overrides both in the directions
+    that it names.
     """
     name, *others = [*reversed(options.given("bs", "bsrange"))] or ["bs"]
     options.leave_out(*others, why=f"a later {name} counts")
@@ -283,7 +286,7 @@ def _read_zones(options: JobOptions, pattern: _Pattern) -> tuple[Zone, ...]:
         return ()
     none: tuple[Zone, ...] = ()
     zones = options.value("random_distribution", read_zones, none)
-    # With zones, fio draws every address anew, as with norandommap.
+    # With zones, fio draws every address independently, as it does with norandommap.
     if not zones and not options.flag("norandommap"):
         options.leave_out("norandommap", why="tkperf draws every address anew")
         options.assume("norandommap: every address is drawn anew, where fio takes each block once before any again")
@@ -331,7 +334,9 @@ def _read_compressible(options: JobOptions, pattern: _Pattern) -> int:
 
 
 def _with_burst(load: Load, options: JobOptions) -> Load:
-    """Return the load with the pauses of ``thinktime`` after ``thinktime_blocks`` I/Os, 1 by default."""
+    """Return the load with the pauses of ``thinktime``. A pause follows after ``thinktime_blocks`` I/Os, which is 1 by
+    default.
+    """
     pause_s = options.value("thinktime", read_pause_s, 0.0)
     ios = options.count("thinktime_blocks", 1, least=1, most=MOST_BURST_IOS)
     if not pause_s:
@@ -344,7 +349,7 @@ def _with_burst(load: Load, options: JobOptions) -> Load:
 
 
 def _with_rate(load: Load, options: JobOptions, pattern: _Pattern) -> Load:
-    """Return the load with the rate of one thread, reads and writes together."""
+    """Return the load with the rate of one thread. The rate is the sum of reads and writes."""
     rates = {name: options.value(name, lambda text: read_rates(text, options.kb_base), (0, 0, 0)) for name in _RATES}
     used = {name: pattern.used(sides) for name, sides in rates.items()}
     arrival = options.value("rate_process", read_arrival, Arrival.LINEAR)
@@ -384,7 +389,7 @@ _RATES = ("rate", "rate_iops")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Region:
-    """Part of the range. Each edge is in percent of the device, or in bytes."""
+    """A part of the range. Each edge is in percent of the device, or in bytes."""
 
     begin: Amount
     end: Amount
@@ -436,9 +441,10 @@ _PLACES = ("offset", "offset_increment", "size", "filesize")
 
 
 def _region(options: JobOptions, offset: Amount, increment: Amount, size: Amount, thread: int) -> _Region | None:
-    """Return the part of the range that one thread uses; None if the options of the part are refused.
+    """Return the part of the range that one thread uses. None means that the options that describe the part are
+    refused.
 
-    As in fio, a size in percent ends at the end of the device at the latest.
+    As in fio, a size in percent is cut off at the end of the device.
     """
     step = NOTHING
     if thread and increment != NOTHING:
@@ -468,7 +474,7 @@ def _region(options: JobOptions, offset: Amount, increment: Amount, size: Amount
 
 
 def _sum(one: Amount, other: Amount) -> Amount | None:
-    """Return the sum of two amounts; None if their units differ."""
+    """Return the sum of two amounts. None means that their units differ."""
     if one == NOTHING:
         return other
     if other == NOTHING:
@@ -514,7 +520,7 @@ def _placed(load: Load, region: _Region, jobs: int) -> Load:
 
 
 def _read_times(options: JobOptions) -> tuple[float | None, float]:
-    """Return the runtime in s (None if there is none), and the warm-up in s."""
+    """Return the runtime in s, and the warm-up in s. If there is no runtime, the first value is None."""
     times = []
     for name in ("runtime", "ramp_time"):
         time_s = options.value(name, read_time_s, 0.0)

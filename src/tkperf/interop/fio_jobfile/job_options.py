@@ -1,7 +1,8 @@
 """Options of a job, and the outcome of each option. tkperf keeps an option under a key of the workload file, ignores it
 because it has no effect, leaves it out, or refuses it with the reason.
 
-Options have their meaning in fio 3.33 (HOWTO and source). Newer options have their meaning in fio 3.42.
+Options have the meaning that fio 3.33 defines (HOWTO and source). Options that fio 3.33 does not contain have the
+meaning that fio 3.42 defines.
 """
 
 from __future__ import annotations
@@ -118,8 +119,8 @@ _LEFT_OUT = {
 }
 LEFT_OUT = {name: why for why, names in _LEFT_OUT.items() for name in names.split()}
 
-# Options that would change the measurement, grouped by the reason for the refusal. An option with the value in this
-# table is harmless, and is not refused.
+# Options that would change the measurement, grouped by the reason for the refusal. An option is not refused if it has
+# the value in this table, because this value has no effect.
 _REFUSED = {
     "the option makes the device do work other than the I/Os that tkperf counts": """
         write_barrier=0 end_fsync=0 end_syncfs=0 fsync_on_close=0 sync=0 sync=none
@@ -196,11 +197,11 @@ class Refusal:
 
 
 class JobOptions:
-    """Options of one job, and their outcomes.
+    """The options of one job, and their outcomes.
 
     Attributes:
-        refusals: options that cannot be kept. Each of them counts as fio's default, so that one pass finds all such
-            options.
+        refusals: options that cannot be kept. Each of these options counts as fio's default, so that one pass finds all
+            of them.
     """
 
     def __init__(self, job: Job) -> None:
@@ -223,17 +224,19 @@ class JobOptions:
             self.assume("one job with the options of [global], as the file has no job")
 
     def given(self, *names: str) -> list[str]:
-        """Return the names of the job's options in the order of the file, because the last one counts in fio."""
+        """Return the names of the options that the job contains, in the order of the file, because the last occurrence
+        applies in fio.
+        """
         return [name for name in self.job.options if name in names]
 
     def text(self, name: str) -> str | None:
-        """Return the value of an option as given; None if the option is not given."""
+        """Return the value of an option as given. None means that the option is not given."""
         option = self.job.options.get(name)
         return None if option is None else option.value or ""
 
     def value(self, name: str, read: Callable[[str | None], T], default: T) -> T:
-        """Return the value of an option as ``read`` decodes it. An unclear value is refused, and counts as the
-        default.
+        """Return the value of an option, decoded by ``read``. A value that ``read`` cannot decode is refused, and the
+        default is returned.
         """
         option = self.job.options.get(name)
         if option is None:
@@ -253,15 +256,15 @@ class JobOptions:
         return self.value(name, read_flag, False)
 
     def keep(self, name: str, key: str) -> None:
-        """Note the key of an option if this job needs another key than the usual one."""
+        """Record the key of an option if this job needs a key other than the usual key."""
         self._kept[name] = key
 
     def leave_out(self, *names: str, why: str) -> None:
-        """Note options that have no use in this job, although other jobs carry them over."""
+        """Record options that have no effect in this job, although they are carried over for other jobs."""
         self._left_out.update(dict.fromkeys(names, why))
 
     def assume(self, what: str) -> None:
-        """Note a setting that applies to the job although the job file does not contain it."""
+        """Record a setting that applies to the job although the job file does not contain it."""
         self._assumed.append(what)
 
     def refuse(self, name: str, why: str, *, default: str | None = None) -> None:
@@ -270,7 +273,7 @@ class JobOptions:
         Args:
             name: the option.
             why: the reason.
-            default: text for fio's default if the job does not give the option.
+            default: a text that describes fio's default, if the job does not contain the option.
         """
         option = self.job.options.get(name)
         refusal = Refusal(
@@ -282,7 +285,7 @@ class JobOptions:
         self.refusals.append(refusal)
 
     def outcomes(self) -> Iterator[tuple[str, str]]:
-        """Yield the outcome of each option and a line about it, with the key or the reason."""
+        """Yield the outcome of each option, with a line that contains the key or the reason."""
         for what in self._assumed:
             yield "assumed", what
         for option in self.job.overridden:
@@ -297,7 +300,7 @@ class JobOptions:
 
 
 def list_refusals(jobs: Sequence[JobOptions]) -> tuple[Refusal, ...]:
-    """List the refusals of all jobs. An option of a global section counts once."""
+    """Return the refusals of all jobs. An option of a global section counts once."""
     first: dict[tuple[str, str], Refusal] = {}
     for options in jobs:
         for refusal in options.refusals:
@@ -306,7 +309,9 @@ def list_refusals(jobs: Sequence[JobOptions]) -> tuple[Refusal, ...]:
 
 
 def list_outcomes(jobs: Sequence[JobOptions]) -> tuple[str, ...]:
-    """List lines such as ``carried over: iodepth=4 -> io_depth (all jobs)``. Equal lines of several jobs become one."""
+    """Return lines such as ``carried over: iodepth=4 -> io_depth (all jobs)``. Equal lines of several jobs become one
+    line.
+    """
     names: dict[tuple[str, str], list[str]] = {}
     for options in jobs:
         for line in dict.fromkeys(options.outcomes()):

@@ -1,6 +1,6 @@
-"""Reader of fio's job files: jobs with their options, in fio's dialect.
+"""A reader of fio's job files. It returns the jobs with their options.
 
-The dialect (fio's HOWTO, "Job file format", and tests with fio 3.33) differs from INI files in these points, so
+The format (fio's HOWTO, "Job file format", and tests with fio 3.33) differs from INI files in these points, so
 configparser cannot read it. Sections with the same name are different jobs. A global section applies only to the jobs
 below it, and every section whose name begins with ``global`` is a global section. Indented lines are options, not
 continuations. ``;`` and ``#`` begin a comment anywhere in a line.
@@ -58,9 +58,9 @@ _KEYWORD = re.compile(r"\$(?:mb_memory|ncpus|pagesize)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """An option of a job file. ``value`` is None if the option has no ``=``.
+    """An option of a job file. ``value`` is None if the option is written without ``=``.
 
-    ``name`` is fio's name of the option. ``spelled`` may be an alias.
+    ``name`` is fio's name of the option. ``spelled`` is the name in the job file, which may be an alias.
     """
 
     name: str
@@ -81,7 +81,8 @@ class Job:
 
     Attributes:
         overridden: options that a later option replaces.
-        is_only_global: the file has no job, so this job has the options of the file's global sections.
+        is_only_global: whether the file contains no job. In this case, this job has the options of the file's global
+            sections.
     """
 
     name: str
@@ -165,7 +166,7 @@ def _fill_in(file: str, lines: Sequence[_Line], variables: Mapping[str, str]) ->
     """Yield the lines with the values of their variables.
 
     Raises:
-        InputFileError: variables have no value; the message names all of them.
+        InputFileError: variables have no value. The message names all of these variables.
     """
     missing = {name: None for line in lines for name in _VARIABLE.findall(line.text) if name not in variables}
     if missing:
@@ -222,7 +223,7 @@ _MOST_BYTES = 1 << 50
 
 
 class Unclear(Exception):  # noqa: N818 - what a value is, not what went wrong
-    """A value that fio refuses, or that fio understands differently from a reader. The message describes
+    """A value that fio refuses, or that fio interprets differently from what a user would expect. The message describes
     a valid value.
     """
 
@@ -298,7 +299,7 @@ def read_time_s(value: str | None) -> float:
 
 
 def read_pause_s(value: str | None) -> float:
-    """Return a pause in s. fio reads a number without a unit as us."""
+    """Return a pause in s. fio interprets a number without a unit as a time in µs."""
     text = value or ""
     return read_time_s(f"{text}us" if text.isdecimal() else text)
 
@@ -337,8 +338,8 @@ def read_split(value: str | None, kb_base: int) -> Sides[Blocks | None]:
 
 
 def read_zones(value: str | None) -> tuple[Zone, ...]:
-    """Return the zones from a text such as ``zoned:50/5:30/15:20/``, in which a missing number means the rest. Return
-    no zones for ``random``.
+    """Return the zones of a text such as ``zoned:50/5:30/15:20/``, in which a missing number means the rest. For
+    ``random``, the result is empty.
     """
     kind, _, zones = (value or "").partition(":")
     if value == "random":
@@ -355,7 +356,7 @@ def read_zones(value: str | None) -> tuple[Zone, ...]:
 
 def _map_sides(value: str | None, read: Callable[[str], T], default: T) -> Sides[T]:
     """Return the values for reads, writes and trims from a text such as ``read,write,trim``. If values are missing at
-    the end, the last value applies.
+    the end, the last given value applies to the remaining directions.
 
     If the text of a direction is empty, for example after a comma at the end, the direction has the default.
     """
@@ -386,7 +387,7 @@ def _parse_range(text: str, kb_base: int) -> Blocks:
 
 
 def _parse_split(text: str, kb_base: int) -> Blocks:
-    """Return the shares as fio draws them.
+    """Return the block sizes with the shares that fio uses to draw them.
 
     fio sorts the sizes by their percentages, adds the percentages up, and uses the last size for the remainder up to
     100 %. Sizes without a percentage, or with 0, share the rest equally (``bssplit_ddir`` and ``get_next_buflen``).
@@ -409,7 +410,7 @@ def _parse_split(text: str, kb_base: int) -> Blocks:
 
 
 def _percentages(texts: Sequence[str]) -> list[int]:
-    """Return whole percentages with the sum 100. Missing percentages share the rest equally."""
+    """Return whole percentages whose sum is 100. Missing percentages share the rest equally."""
     given = [read_count(text.strip(), 0, 100) if text.strip() else None for text in texts]
     left, blank = 100 - sum(number or 0 for number in given), given.count(None)
     if left < 0 or (left and not blank) or (blank and left % blank):
