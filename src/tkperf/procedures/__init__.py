@@ -1,8 +1,8 @@
-"""The tests and the profiles with their numbers. Each test is a generator of phases, written in the order and the words
-of its specification.
+"""The tests, and the profiles with their numbers. Each test is a generator of phases that follows the order and the
+terms of its specification.
 
-A procedure does no I/O, reads no clock and does not depend on fio. A procedure only yields the next phase, depending on
-the answers so far. Each test is a module with a descriptor, ``TEST``. The tests of hard disks share a module.
+A procedure does no I/O, reads no clock and does not depend on fio. It only yields the next phase, depending on the
+answers so far. Each test is a module with a descriptor, ``TEST``. The tests of hard disks share a module.
 ``offered_tests.py`` lists the tests, ``read_profiles.py`` reads their numbers, and ``select_tests.py`` finds the tests
 of a run.
 """

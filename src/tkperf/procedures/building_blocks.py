@@ -30,17 +30,17 @@ from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import SteadyStateTable
 
 HISTOGRAM_SECTION = "Response time histogram"
-ARRIVALS_SPREAD = 3.0  # standard deviations of the number of arrivals
-# Limit in %, as in the Myce/OakGate tests. If a load did less than this share of the offered rate, the device did not
-# keep up with the offered rate.
+ARRIVALS_SPREAD = 3.0  # the limit in standard deviations of the number of arrivals
+# The limit in %, as in the Myce/OakGate tests. If a load completed less than this share of the offered I/Os, the device
+# did not keep up with the offered rate.
 KEPT_UP_PERCENT = 99
 NOT_OF_PTS = "Not a test of the PTS, but purge, preconditioning and steady state follow the rules of the PTS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracked:
-    """A tracking variable: the name and the unit for people, the workload of the round to which the variable belongs,
-    and the function that computes the value.
+    """A tracking variable: the name and the unit for people, the workload whose steps have this variable, and the
+    function that computes the value.
     """
 
     tracking: str
@@ -95,7 +95,7 @@ def unjudged(section: str, because: str, window: Iterable[int] = ()) -> SectionO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """Outcome of a stream. ``verdict`` is the last verdict; None: no slice was judged."""
+    """The outcome of a stream. ``verdict`` is the last verdict. None means that no slice was judged."""
 
     slices: int
     written_bytes: int
@@ -107,8 +107,8 @@ class Stream:
 
 
 def workload_independent_preconditioning(profile: Profile, section: str, workload: Workload | None = None) -> Fill:
-    """Return the phase of workload-independent preconditioning (WIPC): sequential writes to the range of
-    preconditioning. The PTS prescribes two passes.
+    """Return the phase of workload-independent preconditioning (WIPC), which writes sequentially to the range that is
+    preconditioned. The PTS prescribes two passes.
 
     Args:
         workload: the writes, if they differ from those in the table of the profile.
@@ -135,13 +135,13 @@ def rounds_until_steady(
     number of rounds is reached.
 
     The rounds are also the workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). The rule judges each tracking
-    variable, and each verdict is yielded. If steady state is not reached, the window consists of the last rounds, and
-    the outcome states this fact. After an interruption, the window and the count of rounds start again, because a
-    window never spans an interruption (docs/adr/0028).
+    variable, and the function yields each verdict. If steady state is not reached, the window consists of the last
+    rounds, and the outcome states this fact. After an interruption, the window and the count of rounds start again,
+    because a window never spans an interruption (docs/adr/0028).
 
     Args:
-        before_each: the function that returns the phase before a round. The argument is the number of the round. This
-            phase is not part of the round.
+        before_each: a function that returns a phase to run before each round. Its argument is the number of the round.
+            This phase is not part of the round.
         results: a list to which the measurements of each round are added.
     """
     series = [_Series(variable=variable, rules=rules) for variable in tracked]
@@ -176,7 +176,7 @@ def rounds_until_steady(
 
 @dataclass(slots=True, kw_only=True)
 class _Series:
-    """The values of a tracking variable so far. Each value is stored with the influence of anything other than the
+    """The values of a tracking variable so far. Each value is stored with a text about influences other than the
     device.
     """
 
@@ -281,8 +281,8 @@ def stream_until(
 
 
 def stream_outcome(section: str, stream: Stream, otherwise: str) -> SectionOutcome:
-    """Return the outcome of a stream. If the stream was not steady, ``otherwise`` is the reason why the stream
-    ended.
+    """Return the outcome of a stream. If the stream was not steady, the outcome contains ``otherwise`` as the reason
+    why the stream ended.
     """
     verdict = stream.verdict
     if verdict is None or not verdict.reached:
@@ -326,16 +326,14 @@ def write_until_steady(
 
 
 def why_not_steady(stream: Stream) -> str:
-    """Return the reason why a judged stream was not steady when the stream reached the largest number of slices, in
-    words.
-    """
+    """Return a text that explains why a judged stream was not steady when it reached the largest number of slices."""
     assert stream.verdict is not None, "the first slice is judged"
     return f"no steady state in {format_count(stream.slices, 'slice')}: {stream.verdict.reason}"
 
 
 def describe_enough(stream: Stream, multiple: float) -> str:
-    """Return the reason why a stream ended at an amount of writes, such as
-    ``4 × the active range written (4.6 GB)``.
+    """Return a text that explains that a stream ended at an amount of writes, such as ``4 × the active range written
+    (4.6 GB)``.
     """
     return f"{multiple:g} × the active range written ({format_capacity(stream.written_bytes)})"
 
@@ -384,7 +382,9 @@ def find_rate_alone(
 
 
 def place_by_seed(seed: int, *numbers: int) -> bytes:
-    """Return a key that sorts numbered items. The order depends only on the seed, and is the same on every host."""
+    """Return a key that sorts numbered items. The resulting order depends only on the seed, and is the same on every
+    host.
+    """
     return sha256(" ".join(map(str, (seed, *numbers))).encode()).digest()
 
 
@@ -407,14 +407,14 @@ def response_time_histogram(
 
 
 def expect_round(answer: Reply) -> RoundAnswer:
-    """Return the answer to a Round phase after a check of its type."""
+    """Return the answer to a Round phase, after a check of the answer's type."""
     if answer is None or isinstance(answer, Measurement | Interruption | tuple):
         raise TypeError("the answer to a Round phase must be a measurement of each workload")
     return answer
 
 
 def expect_measurement(answer: Reply) -> Measurement:
-    """Return the answer to a Fill or Continuous phase after a check of its type."""
+    """Return the answer to a Fill or Continuous phase, after a check of the answer's type."""
     if not isinstance(answer, Measurement):
         raise TypeError("the answer to a Fill or Continuous phase must be a measurement")
     return answer
@@ -436,7 +436,7 @@ def mean_latency_us(measurement: Measurement) -> float:
 
 
 def keeps_up(workload: Workload, measured: Sequence[Measurement], kept_up_percent: float) -> bool:
-    """Return whether the device did at least ``kept_up_percent`` of the offered I/Os."""
+    """Return whether the device completed at least ``kept_up_percent`` of the offered I/Os."""
     assert workload.offered_iops is not None
     due = workload.offered_iops * sum(step.duration_s for step in measured)
     return did_offered(workload, sum(step.ios for step in measured), due, kept_up_percent)
@@ -445,7 +445,7 @@ def keeps_up(workload: Workload, measured: Sequence[Measurement], kept_up_percen
 def did_offered(workload: Workload, ios: float, due_ios: float, kept_up_percent: float) -> bool:
     """Return whether ``ios`` is at least ``kept_up_percent`` of ``due_ios``.
 
-    The function allows for random arrivals and random block sizes, with which fewer I/Os may be due by chance.
+    The function allows for random arrivals and random block sizes, because fewer I/Os may then be due by chance.
     """
     fewer = ARRIVALS_SPREAD * workload.arrivals_deviation(due_ios)
     return ios >= due_ios * kept_up_percent / 100 - fewer
@@ -472,7 +472,7 @@ def purge(circumstances: Circumstances) -> tuple[str, ...]:
 def preconditioning(
     profile: Profile, circumstances: Circumstances, load: str | None = None, *, passes: int | None = None
 ) -> str:
-    """Return a description of the preconditioning. ``load`` and ``passes`` describe the writes, if they differ from the
+    """Return a description of the preconditioning. ``load`` and ``passes`` describe the writes if they differ from the
     table of the profile.
     """
     table = profile.preconditioning

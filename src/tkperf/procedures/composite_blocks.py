@@ -1,4 +1,4 @@
-"""Composite block workload (CBW) test of the PTS: a mix of block sizes over zones of the range, at a grid of
+"""The composite block workload (CBW) test of the PTS: a mix of block sizes over zones of the range, at a grid of
 demands.
 """
 
@@ -28,7 +28,8 @@ class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
 
     ``block_shares`` contains pairs of a block size in KiB and the percentage of all I/Os with this size.
     ``zone_shares`` contains a pair for each zone: the share of the accesses, and the share of the range that receives
-    these accesses, both in %. The zones follow each other from the start of the range.
+    these accesses, both in %. Each zone begins where the previous zone ends, and the first zone begins at the start of
+    the range.
     """
 
     key: ClassVar[str] = "composite_blocks"

@@ -1,5 +1,5 @@
-"""Cross stimulus recovery test of the PTS: the drive receives one kind of writes, then another kind, and then the first
-kind again.
+"""The cross stimulus recovery test of the PTS. The drive receives one kind of writes, then another kind, and then the
+first kind again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LATENCIES = ("latency_mean_us", "p99.999_us", "latency_max_us")
 
 
 class AccessGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A load of the test, with the duration of the load in slices."""
+    """A load of the test, with its duration in slices."""
 
     access: Access
     block_size_kib: BlockSizeKib
@@ -47,7 +47,7 @@ class AccessGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class CrossStimulusRecoveryTable(TestTable, frozen=True, kw_only=True):
-    """Access groups in the order of the test, with the demand of the test."""
+    """The access groups in the order of the test, with the demand of the test."""
 
     key: ClassVar[str] = "cross_stimulus_recovery"
 
@@ -67,7 +67,7 @@ class CrossStimulusRecoveryTable(TestTable, frozen=True, kw_only=True):
 
 
 def cross_stimulus_recovery(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, then run the access groups directly after each other. Each group is one uninterrupted stream."""
+    """Purge the drive, then run the access groups directly after each other. Each group is one uninterrupted stream."""
     table = profile.table(CrossStimulusRecoveryTable)
     workloads = [_workload(profile, table, group) for group in table.groups]
     names = [
@@ -103,14 +103,14 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of one access group."""
+    """Return the display plan of one access group."""
     return SectionPlan(
         name=name, quantities=(RATE, "latency_mean_us", "latency_max_us"), figures=(*distributed(), *HEAT_MAP)
     )
 
 
 def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:
-    """Plan the figures of the whole test: one series over all access groups, and a view of each change from one group
+    """Return the figures of the whole test: one series over all access groups, and a view of each change from one group
     to the next.
     """
     return (

@@ -1,5 +1,5 @@
-"""Demand intensity and response time histogram (DIRTH) test of the PTS. The tests CBW and ECW of the PTS have the same
-steps.
+"""The demand intensity and response time histogram (DIRTH) test of the PTS. The tests CBW and ECW of the PTS have the
+same steps.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def histogram_section(point: DemandPoint) -> str:
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of a section. P1 to P15 are the report pages that the PTS requires."""
+    """Return the display plan of a section. P1 to P15 are the report pages that the PTS requires."""
     if name == GRID:
         return _grid_plan()
     if name == WRITES_BETWEEN:
@@ -196,11 +196,11 @@ def _over_demand() -> tuple[Figure, Figure]:
 
 
 def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) -> Procedure:
-    """Purge, write until steady state, run rounds over the grid of demands until steady state, and then record
-    histograms at three demands.
+    """Purge the drive, write until steady state, run rounds over the grid of demands until steady state, and then
+    record histograms at three demands.
 
     Args:
-        workload: the measured workload. Its demand does not matter.
+        workload: the measured workload. Its own demand is not used.
     """
     tracked = replace(workload, jobs=table.tracking_jobs, io_depth=table.tracking_io_depth)
     yield Purge(section=PRECONDITIONING)
@@ -234,7 +234,7 @@ def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) ->
 
 
 def writes_of(workload: Workload) -> Workload:
-    """Return a workload with the same blocks that only writes."""
+    """Return a workload with the same blocks that consists only of writes."""
     return replace(workload, read_percent=0)
 
 
@@ -246,8 +246,8 @@ def _name(workload: Workload) -> str:
 
 
 def _writes_before(table: DemandGridTable, writes: Workload) -> Callable[[int], Round]:
-    """Return a function that returns the writes before a round. The steps of these writes are always the same
-    object.
+    """Return a function that returns the round of writes before a measured round. The steps of these writes are always
+    the same object.
     """
     steps = (Step(workload=writes, duration_s=table.writes_before_round_s),)
     return lambda number: Round(section=WRITES_BETWEEN, number=number, steps=steps, repeatable=True)
@@ -306,7 +306,7 @@ def describe_grid(
 
 
 class DemandIntensityTable(DemandGridTable, frozen=True, kw_only=True):
-    """The grid of demands for blocks of one size. According to the PTS, the operator chooses the size."""
+    """The grid of demands for blocks of one size. According to the PTS, the operator chooses this size."""
 
     key: ClassVar[str] = "demand_intensity"
 

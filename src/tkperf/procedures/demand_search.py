@@ -1,5 +1,5 @@
-"""Find the thread count and the queue depth that saturate the device. The tests that follow use this demand. The PTS
-has no such test.
+"""A search for the thread count and the queue depth that saturate the device. The tests that follow use this demand.
+The PTS has no such test.
 
 For the tests IOPS and write saturation, the PTS leaves the demand to the operator, or recommends a demand that may be
 too small for a fast drive.
@@ -53,7 +53,7 @@ from tkperf.procedures.profiles.profile_tables import (
 
 
 class DemandPoint(StrEnum):
-    """Demands for the response time histograms of the PTS, in the order of the PTS."""
+    """The demands at which the PTS requires response time histograms, in the order of the PTS."""
 
     MAXIMUM = "Maximum"
     MIDDLE = "Middle"
@@ -79,7 +79,7 @@ class CellMeans:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandPoints:
-    """The chosen points. ``all_above_ceiling`` means that no cell had a latency below the ceiling, so the ceiling was
+    """The chosen demands. ``all_above_ceiling`` means that no cell had a latency below the ceiling, so the ceiling was
     ignored.
     """
 
@@ -104,7 +104,7 @@ def window_means(rounds: Sequence[RoundAnswer]) -> tuple[CellMeans, ...]:
 
 
 def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints:
-    """Choose the demands at which the tests DIRTH and CBW record histograms.
+    """Return the demands at which the tests DIRTH and CBW record histograms.
 
     Only cells with a mean latency below the ceiling count. If no cell is below the ceiling, all cells count. Minimum is
     the least demand of all cells. Maximum is the counting cell with the highest IOPS. Middle is the counting cell with
@@ -131,8 +131,8 @@ def choose_saturating(cells: Sequence[CellMeans], within_percent: float) -> tupl
     """Return two cells: the least demand with IOPS within ``within_percent`` of the highest IOPS, and the demand with
     the highest IOPS.
 
-    The least demand is the demand with the fewest outstanding I/Os. Among demands with equally many outstanding I/Os,
-    the demand with the fewest threads is chosen.
+    The least demand is the demand with the fewest outstanding I/Os. If several demands have the same number of
+    outstanding I/Os, the demand with the fewest threads is chosen.
     """
     if not cells:
         raise ValueError("a demand can be chosen only from measured cells, but there are none")
@@ -150,7 +150,7 @@ SECTION = "Demand search"
 
 
 class DemandSearchTable(SteppedTable, frozen=True, kw_only=True):
-    """The demands that the search tries with one random workload, and the accepted distance from the highest IOPS."""
+    """The demands that the search tries with one random workload, and the accepted difference from the highest IOPS."""
 
     key: ClassVar[str] = "demand_search"
 
@@ -166,7 +166,7 @@ class DemandSearchTable(SteppedTable, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of the results at each demand."""
+    """Return the display plan of the results at each demand."""
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us"),
@@ -184,8 +184,8 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def demand_search(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, and run short steps at each demand until the greatest demand is steady. Then choose the
-    least sufficient demand.
+    """Purge and precondition the drive, and run short steps at each demand until the greatest demand is steady. Then
+    choose the least sufficient demand.
     """
     table = profile.table(DemandSearchTable)
     yield Purge(section=SECTION)

@@ -1,4 +1,4 @@
-"""Descriptor of a test. Other modules use a test only through its descriptor."""
+"""The descriptor of a test. Other modules use a test only through its descriptor."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Circumstances:
     target and on the options.
 
     Attributes:
-        purge: the text about a purge; None: no purge.
-        describe_fill: the function that returns the amount and the place of preconditioning in words. The arguments are
-            the words for the load, and the number of passes (None: as in the profile). None: the description follows
-            from the profile alone.
+        purge: the text about a purge. None means that there is no purge.
+        describe_fill: the function that returns the amount and the place of preconditioning in words. Its arguments are
+            a text about the load, and the number of passes (None: as in the profile). If the value is None, the
+            description follows from the profile alone.
     """
 
     purge: str | None = "Purge"

@@ -1,4 +1,5 @@
-"""Hard disk tests of TKperf, which the PTS does not contain: the rate in each area of the disk.
+"""The hard disk tests of TKperf, which measure the rate in each area of the disk. The PTS does not contain
+these tests.
 
 Outer tracks of a disk are faster than inner tracks. The disk is divided into equal areas from its start to its end, and
 each area is measured separately. A hard disk needs no purge and no preconditioning, because its rate does not depend on
@@ -33,7 +34,7 @@ from tkperf.procedures.profiles.profile_tables import (
 
 
 class HardDiskTable(SteppedTable, frozen=True, kw_only=True):
-    """Numbers of ``tkperf hdd``. The disk is divided into ``areas`` of equal size."""
+    """The numbers of ``tkperf hdd``. The disk is divided into ``areas`` of equal size."""
 
     key: ClassVar[str] = "hard_disk"
 
@@ -47,7 +48,7 @@ class HardDiskTable(SteppedTable, frozen=True, kw_only=True):
 
 
 def area_plan(quantity: str, name: str) -> SectionPlan:
-    """Plan the display of a quantity over the areas."""
+    """Return the display plan of a quantity over the areas."""
     return SectionPlan(name=name, quantities=(quantity,), figures=(*matrices(quantity), *over_areas(quantity)))
 
 
@@ -57,7 +58,7 @@ def each_area(
     """Run the steps in one area after the other."""
     areas = _steps_within(cut_into_areas(table, active_range_bytes), steps)
     for number, within in enumerate(areas, start=1):
-        # An interrupted area is simply measured again, because the areas do not depend on each other.
+        # Only the interrupted area is measured again, because the areas do not depend on each other.
         measured = Round(section=section, number=number, steps=within, areas=len(areas), repeatable=True)
         while isinstance((yield measured), Interruption):
             pass
@@ -67,14 +68,14 @@ def each_area(
 
 @lru_cache(maxsize=16)
 def _steps_within(areas: tuple[ActiveRange, ...], steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], ...]:
-    """Return the steps in each area. The result is cached, because tkperf runs the procedure again after each of about
+    """Return the steps for each area. The result is cached, because tkperf runs the procedure again after each of about
     a hundred areas.
     """
     return tuple(tuple(replace(step, workload=replace(step.workload, region=area)) for step in steps) for area in areas)
 
 
 def cut_into_areas(table: HardDiskTable, active_range_bytes: int) -> tuple[ActiveRange, ...]:
-    """Return equal areas that consist of whole alignment units and follow each other from the start of the range. At
+    """Return equal areas that consist of whole alignment units. They follow each other from the start of the range. At
     the end of the range, up to one unit for each area remains unused.
     """
     alignment_bytes = round(table.area_alignment_kib * KIB)
@@ -106,7 +107,7 @@ def describe_iops(profile: Profile, _circumstances: Circumstances) -> tuple[str,
 
 
 def hard_disk_throughput(profile: Profile, active_range_bytes: int) -> Procedure:
-    """Run sequential reads, then sequential writes in each area, for each block size."""
+    """Run sequential reads, then sequential writes, in each area and for each block size."""
     table = profile.table(HardDiskTable)
     for block_size_kib in table.throughput_block_sizes_kib:
         steps = at_each_mix_and_size(profile, Access.SEQUENTIAL, (100, 0), (block_size_kib,), table.step_s)
@@ -128,7 +129,7 @@ def _test(**own: Any) -> Test:
         source="TKperf 2.2, perfTest/DeviceTests.py",
         suites=("hdd",),
         table=HardDiskTable,
-        whole_test=lambda _: WHOLE_TEST[:1],  # without the figure of preconditioning
+        whole_test=lambda _: WHOLE_TEST[:1],  # the figure of preconditioning is omitted
         shared=(),
         **own,
     )

@@ -36,7 +36,7 @@ from tkperf.procedures.descriptor import Test
 from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import find_fault
 
-# A function that answers a phase. The second argument contains the phases that certainly follow, at most two.
+# A function that answers a phase. The second argument contains up to two phases that certainly follow.
 Answering = Callable[[Phase, Sequence[Phase]], Answer]
 
 
@@ -64,7 +64,7 @@ def drive(procedure: Procedure, answer: Answering) -> Iterator[Phase | Statement
             reply = answer(asked, ())
 
 
-# Assumed rate of a fill that was not measured yet, about the rate of a SATA SSD.
+# The assumed rate of a fill that was not measured yet. It is about the rate of a SATA SSD.
 ASSUMED_FILL_BYTES_PER_S = 500e6
 ASSUMED_LATENCY_NS = 1e5
 
@@ -77,7 +77,7 @@ Pace = Callable[[Workload], float | None]
 class Case(Enum):
     BEST = "best"
     WORST = "worst"
-    # No value is ever steady, but streams reach their amounts at the given rates.
+    # No value is ever steady, but streams reach their planned amounts at the given rates.
     UNSTEADY = "unsteady"
 
 
@@ -112,7 +112,7 @@ def greatest_numbers(
 ) -> dict[object, int]:
     """Return the greatest numbers of rounds, areas and slices, in the worst case after ``answers``.
 
-    The keys are those of ``series_of``.
+    The keys are the results of ``series_of``.
     """
     imagine = _Imagination(Case.WORST, active_range_bytes)
     phases = phases_of(procedure, _replay(answers, imagine))
@@ -127,7 +127,9 @@ def series_of(phase: Phase) -> object:
 
 
 def longest_phases(procedure: Procedure, *, active_range_bytes: int) -> Iterator[Phase]:
-    """Yield all phases of a procedure in the worst case, in which the test is never steady and reaches no amount."""
+    """Yield all phases of a procedure in the worst case. In this case, the test is never steady and reaches no
+    amount.
+    """
     return phases_of(procedure, _Imagination(Case.WORST, active_range_bytes))
 
 
@@ -156,8 +158,8 @@ def following_phases(
     """Return the phases that may follow the current phase: the phase of the worst case, and the phase of the best case
     if that phase differs.
 
-    If the result contains a single phase, this phase is certain, and may begin before the answer to the current phase
-    is known. None means that the test ends.
+    If the result contains a single phase, this phase is certain. It can then begin before the answer to the current
+    phase is known. None means that the test ends.
     """
 
     def following(case: Case) -> Phase | None:
@@ -172,8 +174,8 @@ def possible_ends(so_far: Measurement, planned_s: float) -> tuple[Measurement, .
     """Return the possible measurements of a load of which only a part was measured. The load may continue as before, or
     very differently.
 
-    In the remaining time, the load may do no I/O at all, continue as before, or do I/Os at twice the rate. The number
-    of outstanding I/Os is constant, so the sum of the latencies in the remaining time is the same at any rate.
+    In the remaining time, the load may issue no I/O at all, continue as before, or issue I/Os at twice the rate. The
+    number of outstanding I/Os is constant, so the sum of the latencies in the remaining time is the same at any rate.
     """
     left = planned_s / so_far.duration_s - 1
     if left <= 0:
@@ -192,7 +194,9 @@ def possible_ends(so_far: Measurement, planned_s: float) -> tuple[Measurement, .
 
 
 def _replay(answers: Sequence[Answer], imagine: _Imagination) -> Callable[[Phase], Answer]:
-    """Return a function that returns the known answers in order, and then imagined answers."""
+    """Return a function that returns the known answers in order. After the known answers, it returns imagined
+    answers.
+    """
     given = iter(answers)
 
     def answer(phase: Phase) -> Answer:
@@ -214,8 +218,8 @@ class _Imagination:
         self._pace: Pace = pace or (lambda _: None)
         self._active_range_bytes = active_range_bytes
         self._calls = 0
-        # A key consists of the kind of the phase and the id of the load. The load is also stored, so that no other
-        # object can receive the same id.
+        # A key consists of the kind of the phase and the id of the load. The value also contains the load, so that no
+        # other object can receive the same id.
         self._learned: dict[tuple[type[Phase], int], tuple[object, Answer]] = {}
         self._like: tuple[type[Phase], object] = (Idle, None)
         self._answers: dict[float, Answer] = {}
@@ -228,8 +232,8 @@ class _Imagination:
             self._learned[type(phase), id(load)] = load, answer
 
     def __call__(self, phase: Phase) -> Answer:
-        # In the worst case, the values jump by powers of two in a cycle of seven. Seven is a prime number, so values
-        # sampled every 30th slice jump as well. No window of the PTS is steady with such values.
+        # In the worst case, the values jump by powers of two in a cycle of seven. Seven is a prime number, so the
+        # values of every 30th slice jump as well. No window of the PTS is steady with such values.
         self._calls += 1
         factor = 1.0 if self._case is Case.BEST else 2.0 ** (self._calls % 7)
         # The rounds of a test, or the slices of a stream, differ only in their number, and thousands of phases may
@@ -285,7 +289,7 @@ class _Imagination:
 
 def expected_s(phase: Phase, active_range_bytes: int, pace: Pace = lambda _: None) -> float:
     """Return the expected length of a phase in s. The length of a fill follows from ``pace``, in bytes per second, or
-    from an assumed rate. The result for a purge is 0, because the length of a purge is not known.
+    from an assumed rate. For a purge, the result is 0, because the length of a purge is not known.
     """
     match phase:
         case Purge():
@@ -315,7 +319,7 @@ def _imagined(workload: Workload, duration_s: float, factor: float) -> Measureme
 
 
 def _with_streams(measurement: Measurement, workload: Workload) -> Measurement:
-    """Return an imagined measurement in which each stream of a combination has the I/Os of the whole combination."""
+    """Return an imagined measurement in which each stream of a combination has all I/Os of the combination."""
     if not workload.is_combination:
         return measurement
     parts = (
@@ -336,8 +340,8 @@ def _guessed(block_size_bytes: int, reads: bool, duration_s: float, factor: floa
 
 
 def _at_offered_rate(step: Step, *, kept_up: bool) -> Measurement:
-    """Return an imagined measurement at an offered rate. With ``kept_up``, all offered I/Os are done, so that a test
-    with rising rates continues. Otherwise, almost no I/Os are done.
+    """Return an imagined measurement at an offered rate. With ``kept_up``, all offered I/Os are completed, so that a
+    test with rising rates continues. Otherwise, almost no I/Os are completed.
     """
     assert step.workload.offered_iops is not None
     due = step.workload.offered_iops * step.duration_s
@@ -363,8 +367,8 @@ def _io_stats(ios: int, block_size_bytes: int, latency_ns: float) -> IoStats:
 
 
 def _scaled(measurement: Measurement, factor: float) -> Measurement:
-    """Return the measurement with rate and latency multiplied by the same factor, so that any tracking variable
-    changes.
+    """Return the measurement with rate and latency multiplied by the same factor. The factor changes every tracking
+    variable.
     """
 
     def scale(stats: IoStats) -> IoStats:
@@ -380,7 +384,7 @@ def _scaled(measurement: Measurement, factor: float) -> Measurement:
 
 
 def _undisturbed(measurement: Measurement) -> Measurement:
-    """Return the measurement without disturbances, because the next round need not have the same disturbance."""
+    """Return the measurement without disturbances, because the next round may have no disturbance."""
     return replace(measurement, host_limited=False, disturbed_by=())
 
 
@@ -393,22 +397,22 @@ def _with_bytes(measurement: Measurement, read_bytes: int, write_bytes: int) -> 
     )
 
 
-MOST_STEPS = 200_000  # steps of one test, with all its rounds or areas
+MOST_STEPS = 200_000  # the limit for one test, with all its rounds or areas
 LONGEST_STREAM_S = 366 * 86400
-# Profiles are checked before the device is known, so this length is assumed. The assumed length is large enough for all
+# Profiles are checked before the device is known, so this length of the device is assumed. It is large enough for all
 # parts of a range that are given in bytes.
 _ANY_DEVICE_BYTES = 1 << 60
 
 
 def walk(test: Test, profile: Profile, active_range_bytes: int) -> Iterator[Phase]:
-    """Yield all phases of a test in the worst case, in which the test takes longest."""
+    """Yield all phases of a test in the worst case, which needs the most time."""
     procedure = test.procedure(profile, active_range_bytes)
     return longest_phases(procedure, active_range_bytes=active_range_bytes)
 
 
 def find_workloads(test: Test, profile: Profile, active_range_bytes: int) -> tuple[Workload, ...]:
-    """Return every workload of a test once, including the workloads of fills. The order is that of the first step with
-    each workload.
+    """Return every workload of a test once, including the workloads of fills. The workloads are in the order of their
+    first steps.
     """
     workloads: dict[Workload, None] = {}
     last: object = None
@@ -475,13 +479,13 @@ def _find_twice(steps: Sequence[Step]) -> Workload | None:
 
 
 def fit_to_sector(profile: Profile, logical_block_bytes: int, tests: Sequence[Test]) -> tuple[Profile, dict[str, str]]:
-    """Omit block sizes that the device cannot address from the tests to run, with a warning for each.
+    """Return the profile without the block sizes that the device cannot address, with a warning for each test.
 
-    On a 4Kn device, blocks of 0.5 KiB are omitted. The tracking variable stays the same, because a tracking variable is
-    identified by the block size, and not by the place in the list.
+    On a 4Kn device, blocks of 0.5 KiB are omitted. The tracking variable stays the same, because it is identified by
+    the block size, and not by the place in the list.
 
     Returns:
-        The fitted profile, and a warning for each test that lost a block size.
+        The fitted profile, and a warning for each test from which a block size was omitted.
 
     Raises:
         UsageError: a test to run needs a block size that is not a multiple of the sector. The message lists the tests
@@ -522,9 +526,7 @@ def _way_out(profile: Profile, logical_block_bytes: int, tests: Sequence[Test]) 
 
 
 def _block_sizes(test: Test, profile: Profile) -> tuple[int, ...]:
-    """Return the block sizes, in bytes, of all I/Os of a test. The order is that of the first step with each block
-    size.
-    """
+    """Return the block sizes, in bytes, of all I/Os of a test. The sizes are in the order of their first steps."""
     sizes: dict[int, None] = {}
     for workload in find_workloads(test, profile, _ANY_DEVICE_BYTES):
         mixed = (share.block_size_bytes for share in workload.block_mix)

@@ -1,4 +1,4 @@
-"""Host idle recovery test of the PTS: the effect of pauses between bursts of writes."""
+"""The host idle recovery test of the PTS: the effect of pauses between bursts of writes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def baseline(idle_s: float) -> str:
 
 
 def host_idle_recovery(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, write until steady state, and then run each wait state and its baseline, one after the other."""
+    """Purge the drive, write until steady state, and then run each wait state with its baseline, one after the
+    other.
+    """
     table = profile.table(HostIdleRecoveryTable)
     workload = profile.workload(Access.RANDOM, table.read_percent, table.block_size_kib)
     yield Purge(section=PRECONDITIONING)
@@ -90,7 +92,8 @@ def host_idle_recovery(profile: Profile, _active_range_bytes: int) -> Procedure:
     yield steady
     bursts = f"{format_count(table.bursts, 'burst')} of {table.burst_s:g} s"
     writes = f"{table.baseline_slices * table.burst_s:g} s without pauses"
-    # According to PTS-E 1.1 (HIR, wait states), write and idle are repeated, and then writes without a pause follow.
+    # According to PTS-E 1.1 (HIR, wait states), writes and idle times alternate. Afterwards, writes without a pause
+    # follow.
     for idle_s in table.idle_s:
         yield PhaseSequence(phases=tuple(_bursts(table, workload, idle_s)))
         yield unjudged(wait_state(idle_s), f"{bursts}, {idle_s:g} s idle after each")
@@ -128,7 +131,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of a section. The whole test shows wait states and baselines together."""
+    """Return the display plan of a section. The figures of the whole test show wait states and baselines together."""
     rates = (*asking("How do the writes change?", drawn(FigureKind.OVER_TIME, "iops")), *WINDOW)
     return SectionPlan(
         name=name,
@@ -140,14 +143,14 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def _name_state(section: str) -> str:
-    """Return the state of a section in words, such as ``bursts after 5 s idle`` or ``baseline after 5 s idle``."""
+    """Return a text about the state of a section, such as ``bursts after 5 s idle`` or ``baseline after 5 s idle``."""
     if section.startswith(_BASELINE):
         return f"baseline after {section.removeprefix(_BASELINE)} idle"
     return f"bursts after {section.removeprefix(_WAIT)} idle" if section.startswith(_WAIT) else ""
 
 
 def whole_test(sections: Sequence[str]) -> tuple[Figure, ...]:
-    """Plan the figures of the whole test: a figure of all wait states, a figure of each wait state with the baselines
+    """Return the figures of the whole test: a figure of all wait states, a figure of each wait state with the baselines
     before and after it, and figures of all loads over time.
     """
     pairs = tuple(pair for pair in pairwise(sections[1:]) if pair[1].startswith(_BASELINE))

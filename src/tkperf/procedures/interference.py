@@ -1,6 +1,6 @@
-"""Random reads next to random writes: a grid of offered rates. The PTS has no such test.
+"""Random reads and random writes at the same time, at a grid of offered rates. The PTS has no such test.
 
-ScyllaDB's diskplorer measures the same grid, but without a purge and without reaching steady state.
+ScyllaDB's diskplorer measures the same grid, but without a purge and without steady state.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ HOW_MANY = "How many reads stay below the limit next to writes?"
 
 
 class InterferenceTable(TestTable, frozen=True, kw_only=True):
-    """A grid of offered rates. The grid has ``levels`` rates of reads and ``levels`` rates of writes, from 0 to the
-    rates that the drive reaches with reads alone and with writes alone.
+    """A grid of offered rates. The grid has ``levels`` rates of reads and ``levels`` rates of writes. They range from 0
+    to the rates that the drive reaches with reads alone and with writes alone.
     """
 
     key: ClassVar[str] = "interference"
@@ -120,7 +120,7 @@ class GridCell:
 def order_cells(table: InterferenceTable) -> tuple[GridCell, ...]:
     """Return all cells with a load in the order of measurement.
 
-    The first cell offers about a third of each rate, which most drives can do. The order of the other cells depends
+    The first cell offers about a third of each rate, which most drives can reach. The order of the other cells depends
     only on the seed, so that slow changes of the drive do not look like an effect of the load.
     """
     third = max(1, (table.levels - 1) // 3)
@@ -132,8 +132,8 @@ def order_cells(table: InterferenceTable) -> tuple[GridCell, ...]:
 
 
 def find_jobs(offered_iops: float, jobs: int) -> int:
-    """Return the number of threads that is nearest to ``jobs`` and with which the offered rate of each thread is
-    accurate.
+    """Return the number of threads that is nearest to ``jobs`` and with which each thread can offer its share of the
+    rate accurately.
     """
     least = ceil(offered_iops / MOST_IOPS_OF_THREAD)
     most = max(1, int(offered_iops / LEAST_IOPS_OF_THREAD))
@@ -153,8 +153,8 @@ class Alone:
 
 
 def interference(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, write at random until steady state, measure the rate of reads alone, and then measure the
-    grid.
+    """Purge and precondition the drive, write at random until steady state, measure the rate of reads alone, and then
+    measure the grid.
     """
     table = profile.table(InterferenceTable)
     reads = profile.workload(Access.RANDOM, 100, table.read_block_size_kib, table.jobs, table.io_depth)
@@ -201,7 +201,7 @@ def measure_grid(table: InterferenceTable, alone: Alone) -> Generator[Yielded, R
 
 
 def measure_first_again(table: InterferenceTable, alone: Alone) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Measure the first cell once more, to determine the change of this cell during the test."""
+    """Measure the first cell once more, to determine how much this cell changed during the test."""
     load = load_of(order_cells(table)[0], table, alone)
     yield PhaseSequence(phases=_lead_in_and_cell(FIRST_CELL_AGAIN, 1, load, table))
     return unjudged(FIRST_CELL_AGAIN, "measured the first cell of the grid once more", (1,))
@@ -214,7 +214,7 @@ def _lead_in_and_cell(
 
 
 def load_of(cell: GridCell, table: InterferenceTable, alone: Alone) -> Workload:
-    """Return the load of a cell: reads and writes together, only reads, or only writes."""
+    """Return the load of a cell. The load consists of reads and writes, of reads only, or of writes only."""
     reads = _offered(alone.reads, alone.read_iops, cell.read_level, table)
     writes = _offered(alone.writes, alone.write_iops, cell.write_level, table)
     if reads is None or writes is None:
@@ -227,14 +227,16 @@ def load_of(cell: GridCell, table: InterferenceTable, alone: Alone) -> Workload:
 def _offered(load: Workload, alone_iops: float, level: int, table: InterferenceTable) -> Workload | None:
     if not level:
         return None
-    # The rate is rounded to a whole number of I/Os per second, because people can read such a rate and fio can offer
-    # such a rate.
+    # The rate is rounded to a whole number of I/Os per second, because such a rate is easy to read and fio can offer it
+    # exactly.
     offered_iops = float(max(1, round(alone_iops * level / (table.levels - 1))))
     return replace(load, offered_iops=offered_iops, arrival=table.arrival, jobs=find_jobs(offered_iops, table.jobs))
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of the loads alone, of the grid, and of the cell that is measured twice."""
+    """Return the display plan of a section. A section contains the loads alone, the grid, or the cell that is measured
+    twice.
+    """
     if name == WRITES_ALONE:
         return SectionPlan(
             name=name,

@@ -1,4 +1,4 @@
-"""IOPS test of the PTS: I/Os per second by block size and read/write mix."""
+"""The IOPS test of the PTS: I/Os per second by block size and read/write mix."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class IopsTable(MixesAndSizes, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of the section of this test."""
+    """Return the display plan of the section of this test."""
     return SectionPlan(
         name=name,
         quantities=("iops",),
@@ -78,7 +78,7 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def iops(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, and then loop over mixes and block sizes until the tracked cells are steady.
+    """Purge and precondition the drive, and then loop over mixes and block sizes until the tracked cells are steady.
 
     PTS 1.x tracks the IOPS of random 4 KiB writes. PTS 2.0 tracks three cells in the same window.
     """

@@ -1,4 +1,4 @@
-"""Latency test of the PTS: response time with one outstanding I/O."""
+"""The latency test of the PTS: the response time with one outstanding I/O."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class LatencyTable(MixesAndSizes, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of the rounds and of the run for the histogram."""
+    """Return the display plan of a section: the rounds, or the run for the histogram."""
     if name == HISTOGRAM_SECTION:
         return plan_histogram_run(name)
     return SectionPlan(
@@ -109,8 +109,8 @@ def _convergence(quantity: str, name: str, mix: int) -> Figure:
 
 
 def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, run the loops until the mean latency of random 4 KiB writes is steady, and then record a
-    histogram.
+    """Purge and precondition the drive, run the loops until the mean latency of random 4 KiB writes is steady, and then
+    record a histogram.
     """
     table = profile.table(LatencyTable)
     yield Purge(section=SECTION)

@@ -1,4 +1,4 @@
-"""Latency tests of Myce/OakGate: the offered IOPS increase until the drive no longer keeps up."""
+"""The latency tests of Myce/OakGate: the offered IOPS increase until the drive no longer keeps up."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _RAISED_FOR_HEADROOM = 1.2  # the levels reach at least this multiple of the fas
 
 
 class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
-    """Each mix in ``read_percents`` is a section. The distance between its levels is ``increment_iops``, or a multiple
-    of ``increment_iops``.
+    """The offered rates of the test. Each mix in ``read_percents`` is a section. The distance between its levels is
+    ``increment_iops``, or a multiple of ``increment_iops``.
     """
 
     key: ClassVar[str] = "latency_over_demand"
@@ -90,7 +90,7 @@ def section_name(read_percent: int) -> str:
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of the preceding random writes, and of the levels of each mix."""
+    """Return the display plan of a section: the preceding random writes, or the levels of a mix."""
     if name == STATE_SECTION:
         return random_write_state.section_plan(name)
     return SectionPlan(
@@ -130,7 +130,9 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def latency_over_demand(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition with random writes, and then raise the offered rate level by level for each mix."""
+    """Purge the drive, precondition it with random writes, and then raise the offered rate level by level for
+    each mix.
+    """
     table = profile.table(LatencyOverDemandTable)
     yield (yield from write_randomly(STATE_SECTION, profile, table))
     for read_percent in table.read_percents:

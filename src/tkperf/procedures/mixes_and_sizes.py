@@ -1,4 +1,6 @@
-"""Parts of the tables of tests: loops over R/W mixes and block sizes, and shares of block sizes and of addresses."""
+"""Parts of the tables of tests: the loops over R/W mixes and block sizes, and the shares of block sizes and of
+addresses.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ class MixAndSize(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class MixesAndSizes(SteppedTable, frozen=True, kw_only=True):
-    """Loops of a round: ``read_percents`` is the outer loop, and ``block_sizes_kib`` is the inner loop."""
+    """The loops of a round: ``read_percents`` is the outer loop, and ``block_sizes_kib`` is the inner loop."""
 
     read_percents: Annotated[Percents, means("R/W mixes, in % of reads, as the outer loop")]
     block_sizes_kib: Annotated[BlockSizesKib, means("block sizes, in KiB, as the inner loop")]
@@ -64,7 +66,7 @@ AT_MOST = msgspec.Meta(max_length=MOST_VALUES)
 
 def find_share_fault(block_shares: BlockShares, zone_shares: ZoneShares) -> str | None:
     """Return the first fault as ``key: reason``. A fault is an impossible or repeated size, or a sum other than 100.
-    None: there is no fault.
+    None means that there is no fault.
     """
     for size_kib, _ in block_shares:
         if fault := find_size_fault(size_kib):

@@ -1,4 +1,6 @@
-"""A reader at a constant rate, alone and next to one other load at a time. The PTS has no such test."""
+"""A reader at a constant rate. It runs alone, and then while one other load at a time runs. The PTS has no such
+test.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ WORST = "Which neighbour slows reads down most?"
 
 
 class NeighboursTable(SteppedTable, frozen=True, kw_only=True):
-    """Numbers of the reader, of its neighbours, and of the rounds. Each neighbour runs once in a round."""
+    """The numbers of the reader, of its neighbours, and of the rounds. Each neighbour runs once in a round."""
 
     key: ClassVar[str] = "neighbours"
 
@@ -111,8 +113,8 @@ class NeighboursTable(SteppedTable, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeParts:
-    """The part at the start of the active range that is trimmed, and the rest of the range. If ``trimmed`` is None, no
-    part is trimmed.
+    """The two parts of the active range: the part at the start that is trimmed, and the rest. If ``trimmed`` is None,
+    no part is trimmed.
     """
 
     trimmed: ActiveRange | None
@@ -120,8 +122,8 @@ class RangeParts:
 
 
 def cut_range(active_range_bytes: int, trimmed_percent: int) -> RangeParts:
-    """Divide the active range at a whole MiB. Without a trimmer, ``rest`` is None, which means the whole active
-    range.
+    """Return the parts of the active range, divided at a whole MiB. Without a trimmer, ``rest`` is None, which means
+    the whole active range.
     """
     trimmed_bytes = active_range_bytes * trimmed_percent // 100 // MIB * MIB
     if not trimmed_bytes:
@@ -171,8 +173,8 @@ def trimmer_of(table: NeighboursTable, trimmed: ActiveRange) -> Stream:
 
 
 def neighbours(profile: Profile, active_range_bytes: int) -> Procedure:
-    """Purge, precondition, write at random until steady state, measure the rate of reads alone, and then run the reader
-    next to each neighbour.
+    """Purge and precondition the drive, write at random until steady state, measure the rate of reads alone, and then
+    run the reader together with each neighbour.
 
     The trimmer runs last, because trims empty a drive within a minute. The trimmed blocks are written again before the
     next measurement. No other load uses the trimmed part, because the drive answers reads of trimmed blocks without
@@ -205,9 +207,9 @@ def _reader_of(reads: Workload, alone_iops: float, table: NeighboursTable) -> Wo
 def _next_to_others(
     table: NeighboursTable, reader: Workload, parts: RangeParts
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run the reader alone and next to each neighbour. Every round has a different order.
+    """Run the reader alone, and then together with each neighbour. Every round has a different order.
 
-    The after-effects of a load in the drive then do not always influence the same next load.
+    The different orders prevent that the after-effects of one load always influence the same next load.
     """
     loads = (reader, *(_together(reader, neighbour) for neighbour in neighbours_of(table, parts.rest)))
     rounds = [_shuffle(loads, table.seed, turn) for turn in range(table.rounds)]
@@ -227,7 +229,9 @@ def _together(reader: Workload, neighbour: Stream) -> Workload:
 def _next_to_trimmer(
     profile: Profile, table: NeighboursTable, reader: Workload, trimmed: ActiveRange
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run the reader alone and next to the trimmer. Before each further round, the trimmed blocks are written again."""
+    """Run the reader alone and together with the trimmer. Before each round except the first, the trimmed blocks are
+    written again.
+    """
     loads = (reader, _together(reader, trimmer_of(table, trimmed)))
     once = workload_independent_preconditioning(profile, NEXT_TO_TRIMMER)
     refill = replace(once, passes=1, length_bytes=trimmed.length_bytes)
@@ -262,7 +266,9 @@ def _phases(
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of a section: the first writes, the reads at full rate, or the reader next to its neighbours."""
+    """Return the display plan of a section: the first writes, the reads at full rate, or the reader together with its
+    neighbours.
+    """
     if name == WRITES_FIRST:
         return SectionPlan(
             name=name,

@@ -21,7 +21,7 @@ from tkperf.procedures import (
 from tkperf.procedures.descriptor import Test
 
 # A suite runs the tests in this order, which is the order of TKperf. The search for the demand precedes the tests that
-# use this demand.
+# use the demand found.
 TESTS: tuple[Test, ...] = (
     demand_search.TEST,
     iops.TEST,
@@ -49,7 +49,7 @@ def _suite(name: str) -> dict[str, Test]:
     return {test.name: test for test in TESTS if name in test.suites}
 
 
-# These words have another meaning where the name of a test is expected: all tests, and imported runs of fio.
+# These words have another meaning in places that accept the name of a test: all tests, and imported runs of fio.
 _NOT_FOR_TESTS = (ALL_TESTS, "fio")
 
 
@@ -65,4 +65,4 @@ SUITES: dict[str, dict[str, Test]] = {"ssd": SSD_TESTS, "hdd": HDD_TESTS, "raid"
 
 
 ORDER_OF_TKPERF = ("iops", "tp", "lat", "writesat")
-"""Names of the tests in the order of TKperf's reports (reports/RstReport.py, SsdPerfTest.toRst)."""
+"""The names of the tests in the order of TKperf's reports (reports/RstReport.py, SsdPerfTest.toRst)."""

@@ -1,4 +1,4 @@
-"""Quality of service test of Myce/OakGate: the latency of single I/Os in each minute, over two hours."""
+"""The quality of service test of Myce/OakGate: the latency of single I/Os in each minute, over two hours."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _PERCENTS = " and ".join(f"{percent:g}" for percent in find_percentiles(Percenti
 
 
 class QualityOfServiceTable(RandomWriteStateTable, frozen=True, kw_only=True):
-    """Numbers of the test. Every workload runs ``rounds`` rounds without interruption. Each round consists of a warm-up
-    and a measured part.
+    """The numbers of the test. Every workload runs ``rounds`` rounds without interruption. Each round consists of a
+    warm-up and a measured part.
     """
 
     key: ClassVar[str] = "quality_of_service"
@@ -84,8 +84,8 @@ class _Stream:
         return f"{_STATE} {self.section}"
 
 
-# The order is that of the review. The pure reads follow the pure writes directly, and measure the drive in the same
-# state.
+# The order is that of the published review. The pure reads follow the pure writes directly, and therefore measure the
+# drive in the same state.
 _SEQUENTIAL = _Stream(access=Access.SEQUENTIAL, read_percent=100, written_first=False)
 _STREAMS = (
     _Stream(access=Access.RANDOM, read_percent=50, written_first=True),
@@ -95,7 +95,7 @@ _STREAMS = (
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of each stream, and of the preceding random writes."""
+    """Return the display plan of a section: a stream, or the preceding random writes."""
     if name.startswith(_STATE):
         return random_write_state.section_plan(name)
     return SectionPlan(

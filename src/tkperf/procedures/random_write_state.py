@@ -1,5 +1,5 @@
-"""Preparation of the drive for the Myce/OakGate tests: hours of random writes after a purge. Results also show these
-writes.
+"""The preparation of the drive for the Myce/OakGate tests: hours of random writes after a purge. Results also show
+these writes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tkperf.procedures.profiles.profile_tables import MOST_SLICES, BlockSizeKib,
 
 
 class RandomWriteStateTable(TestTable, frozen=True, kw_only=True):
-    """Numbers of the writes that precede the measurements of a test, at the demand of the profile. Results show these
-    writes in slices.
+    """The numbers of the writes that precede the measurements of a test, at the demand of the profile. Results show
+    these writes in slices.
     """
 
     precondition_block_size_kib: Annotated[
@@ -45,7 +45,7 @@ class RandomWriteStateTable(TestTable, frozen=True, kw_only=True):
 def write_randomly(
     section: str, profile: Profile, table: RandomWriteStateTable
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Purge, write every address sequentially at least once, then write at random for hours."""
+    """Purge the drive, write every address sequentially at least once, and then write at random for hours."""
     yield Purge(section=section)
     # Every address must be written once, because a drive answers reads of unwritten addresses without reading the
     # flash.
@@ -57,7 +57,7 @@ def write_randomly(
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of the random writes."""
+    """Return the display plan of the random writes."""
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us"),

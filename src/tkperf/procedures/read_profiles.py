@@ -1,4 +1,4 @@
-"""Read profiles: shipped profiles, profiles of the user, and profiles in run files."""
+"""Readers of profiles: shipped profiles, profiles of the user, and profiles in run files."""
 
 import tomllib
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def read_profile_text(name_or_path: str) -> str:
 
     Raises:
         UsageError: there is no such profile.
-        ProfileError: the file is not a valid profile; the message names file, key and reason.
+        ProfileError: the file is not a valid profile. The message contains the file, the key and the reason.
     """
     return _read_profile(name_or_path)[1]
 
@@ -56,15 +56,15 @@ def _read_profile(name_or_path: str) -> tuple[Profile, str]:
         error = str(not_known("profile", name_or_path, shipped))
         own = "own profile is given as a path to its .toml file"
         raise UsageError(f"{error} An {own}" if error.endswith("?") else f"{error}; an {own}")
-    # The shipped profiles were checked before the release, so the check of all tests, which takes time, is omitted.
+    # The shipped profiles were checked before the release. The check of all tests is omitted, because it takes time.
     file = profiles_folder() / f"{name_or_path}.toml"
     text = file.read_text(encoding="utf-8")
     return _decode_profile(text, file=str(file)), text
 
 
 def _require_own_name(own: Profile, *, file: str) -> None:
-    """Refuse a profile that has the name of a specification but other numbers. Every result would present these numbers
-    as those of the specification.
+    """Refuse a profile that has the name of a specification but other numbers, because every result would present these
+    numbers as those of the specification.
     """
     shipped = find_shipped_namesake(own)
     if shipped is not None:
@@ -76,7 +76,8 @@ def _require_own_name(own: Profile, *, file: str) -> None:
 
 
 def find_shipped_namesake(own: Profile) -> Profile | None:
-    """Return the shipped profile that has the same name or title but other numbers; None: there is no such profile.
+    """Return the shipped profile that has the same name or title but other numbers. None means that there is no such
+    profile.
 
     The sources of the tables are not compared. The profile may lack tables, for example tables of tests that were added
     to the shipped profile later.
@@ -93,7 +94,7 @@ def find_shipped_namesake(own: Profile) -> Profile | None:
 
 
 def parse_profile(text: str, *, file: str) -> Profile:
-    """Decode a profile with the tables of all tests. Error messages contain the name ``file``.
+    """Return the profile in a TOML text, with the tables of all tests. Error messages contain the name ``file``.
 
     Decoding is strict. An unknown key, a missing key or an impossible value causes an error with the file, the key and
     the reason.
@@ -155,7 +156,7 @@ def _document_type() -> type[msgspec.Struct]:
 
 
 def read_stored_profile(data: Mapping[str, object]) -> Profile:
-    """Return the profile in a run file, as far as this version of tkperf understands the profile.
+    """Return those parts of the profile in a run file that this version of tkperf can decode.
 
     Each table is decoded separately. Unknown keys are ignored. An incomplete table, for example in an imported run, is
     omitted and does not affect the other tables.

@@ -1,4 +1,4 @@
-"""Find a test by its name, choose the tests of a run, and change their numbers."""
+"""Functions that find a test by its name, choose the tests of a run, and change their numbers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,7 +24,7 @@ from tkperf.procedures.read_profiles import load_profile, read_stored_profile
 
 
 def find_test(suite: str, name: str, stored_profile: Mapping[str, object] | None = None) -> Test | None:
-    """Return a test by its name. An unknown suite, such as that of an imported run, counts as SSD.
+    """Return a test by its name. An unknown suite, such as the suite of an imported run, counts as SSD.
 
     Args:
         stored_profile: the profile in a run file, which also contains the tests that the user defined.
@@ -37,14 +37,14 @@ def find_test(suite: str, name: str, stored_profile: Mapping[str, object] | None
 
 
 def own_tests(profile: Profile) -> tuple[Test, ...]:
-    """Return the tests of workload files with tables in a profile. Tests that cannot run are omitted."""
+    """Return the tests of workload files whose tables a profile contains. Tests that cannot run are omitted."""
     try:
         return tuple(
             test_of(table)
             for table in profile.tables.values()
             if isinstance(table, OwnWorkloadTable) and table.fault(profile) is None
         )
-    except ProfileError:  # a run file lacks some tables
+    except ProfileError:  # a run file may lack some tables
         return ()
 
 
@@ -79,8 +79,8 @@ def with_workload(profile: Profile, suite: str, table: OwnWorkloadTable, *, file
 
 
 def known_plan(suite: str, test: str, sections: Iterable[str]) -> TestPlan | None:
-    """Return the display plan of a test, for a run file that contains no plan; None: this version of tkperf has no such
-    test.
+    """Return the display plan of a test for a run file that contains no plan. None means that this version of tkperf
+    has no such test.
     """
     definition = find_test(suite, test)
     return None if definition is None else definition.plan(sections)
@@ -124,7 +124,8 @@ def choose_tests(
             -nj makes a workload file impossible, or a search could find such a number of threads.
     """
     for table in profile.tables.values():
-        # The file itself has no fault, see with_workload.
+        # The workload file itself was checked in with_workload. A fault can only result from the profile or the
+        # options.
         if isinstance(table, OwnWorkloadTable) and (fault := table.fault(profile)):
             raise UsageError(f"with these options, the test {table.name} of a workload file cannot run: {fault}")
     if find_demand:

@@ -1,4 +1,4 @@
-"""Throughput test of the PTS: sequential reads and writes of large blocks."""
+"""The throughput test of the PTS: sequential reads and writes of large blocks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tkperf.procedures.profiles.profile_tables import BlockSizesKib, Depth, Jobs
 
 
 class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
-    """Block sizes of the test. Each block size is a section."""
+    """The block sizes of the test. Each block size is a section."""
 
     key: ClassVar[str] = "throughput"
 
@@ -60,12 +60,14 @@ class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of the section of a block size. All block sizes share a table and the charts of the test."""
+    """Return the display plan of the section of a block size. All block sizes share a table and the charts of
+    the test.
+    """
     return SectionPlan(name=name, quantities=("megabytes_per_s",))
 
 
 def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:
-    """Plan tables and charts of all block sizes together."""
+    """Return tables and charts that show all block sizes together."""
     rate = "megabytes_per_s"
     return (
         *matrices(rate),
@@ -81,7 +83,9 @@ def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:
 
 
 def throughput(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """For each block size: purge, precondition, and then read and write in turn until the writes are steady."""
+    """For each block size, purge and precondition the drive, and then alternate reads and writes until the writes are
+    steady.
+    """
     table = profile.table(ThroughputTable)
     first: SectionOutcome | None = None
     for block_size_kib in table.block_sizes_kib:
@@ -97,7 +101,7 @@ def _one_block_size(
     """Run the rounds of one block size.
 
     Args:
-        judged_by: the section that decided the number of rounds; None: this section decides.
+        judged_by: the section that decided the number of rounds. None means that this section decides.
     """
     table = profile.table(ThroughputTable)
     section = f"Throughput {format_block_size(round(block_size_kib * KIB))}"

@@ -33,10 +33,10 @@ from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import BlockSizesKib, Depths, Percents, SteppedTable, ThreadCounts, means
 
 SECTION = "Sweep"
-# The number of combinations is limited, because each combination is a line in the tables of the report. With a minute
-# for each combination, five rounds take more than 85 hours.
+# The number of combinations is limited, because each combination is a line in the tables of the report. If each
+# combination takes a minute, five rounds take more than 85 hours.
 MOST_COMBINATIONS = 1024
-# Charts are drawn over each field with different values. The text is the name of the view in the switch of a chart.
+# A chart is drawn over each field that has different values. The text is the name of the view in the switch of a chart.
 _AXES = {
     "io_depth": "over queue depth",
     "jobs": "over thread count",
@@ -47,7 +47,9 @@ _AXES = {
 
 
 class SweepTable(SteppedTable, frozen=True, kw_only=True):
-    """The lists of the sweep. Every combination is a step of a round. The first list is the outermost loop."""
+    """The lists of values in the sweep. Every combination of values is a step of a round. The first list is the
+    outermost loop.
+    """
 
     key: ClassVar[str] = "sweep"
 
@@ -69,12 +71,12 @@ class SweepTable(SteppedTable, frozen=True, kw_only=True):
 
     @property
     def loops(self) -> tuple[Percents, BlockSizesKib, Percents, ThreadCounts, Depths]:
-        """All lists, with the outermost loop first."""
+        """The lists of values, with the outermost loop first."""
         return (self.read_percents, self.block_sizes_kib, self.compressible_percents, self.jobs, self.io_depths)
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of the sweep: tables, and curves over every field with different values."""
+    """Return the display plan of the sweep: tables, and curves over every field with different values."""
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us", TAIL),
@@ -113,8 +115,8 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def _over_each(quantity: str, name: str) -> tuple[Figure, ...]:
-    """Return a view of a quantity over each field, and a view over the total number of outstanding I/Os. All views of
-    IOPS are printed.
+    """Return a view of a quantity over each field, and a view over the total number of outstanding I/Os. For IOPS, all
+    views are printed.
     """
     log, printed = name != "IOPS", name == "IOPS"
     return (
@@ -127,11 +129,11 @@ def _over_each(quantity: str, name: str) -> tuple[Figure, ...]:
 
 
 def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, then run rounds of all combinations until the tracked combination is steady.
+    """Purge and precondition the drive, then run rounds of all combinations until the tracked combination is steady.
 
-    The tracked combination is the hardest for the drive: the combination with the fewest reads. Among several
-    combinations with the fewest reads, the most outstanding I/Os decide, then the smallest blocks, and then the least
-    compressible data.
+    The tracked combination is the hardest for the drive: the combination with the fewest reads. If several combinations
+    have the fewest reads, the most outstanding I/Os decide, then the smallest blocks, and then the least compressible
+    data.
     """
     table = profile.table(SweepTable)
     yield Purge(section=SECTION)
@@ -162,7 +164,7 @@ def combine_steps(table: SweepTable) -> tuple[Step, ...]:
 
 
 def find_hardest(steps: tuple[Step, ...]) -> Workload:
-    """Return the workload that is hardest for the drive. The IOPS of this workload are the tracking variable."""
+    """Return the workload that is hardest for the drive. The tracking variable is the IOPS of this workload."""
 
     def ease(workload: Workload) -> tuple[int, int, int, int]:
         return (

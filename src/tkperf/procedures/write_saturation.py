@@ -1,4 +1,4 @@
-"""Write saturation test of the PTS: how a purged device changes during uninterrupted writes."""
+"""The write saturation test of the PTS: how a purged device changes during uninterrupted writes."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Plan the display of the stream and of the run for the histogram."""
+    """Return the display plan of a section: the stream, or the run for the histogram."""
     if name == HISTOGRAM_SECTION:
         return plan_histogram_run(name)
     return SectionPlan(
@@ -143,7 +143,7 @@ def _over(kind: FigureKind, name: str) -> tuple[Figure, Figure]:
 
 
 def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
-    """Purge, run one stream that is recorded in slices, and then record a histogram.
+    """Purge the drive, run one stream that is recorded in slices, and then record a histogram.
 
     The stream ends as soon as the multiple of the capacity is written, the longest time has passed, or the judged
     slices are steady. One slice in ``round_every_slices`` is judged (PTS-E 1.1: minutes 1, 31, 61 ...).
@@ -233,8 +233,8 @@ TEST = Test(
     procedure=write_saturation,
     describe=describe,
     section_plan=section_plan,
-    # The test needs no figures of the whole test, because it consists only of the stream, and the charts of the stream
-    # are already over time.
+    # The test needs no figures of the whole test, because it contains only the stream, and the charts of the stream
+    # already show values over time.
     whole_test=lambda _sections: (),
     shared=(SteadyStateTable,),
     tracked=("iops",),

@@ -1,4 +1,4 @@
-"""Tests that users define. A workload file describes such a test, and tkperf treats the test like any other test."""
+"""Tests that users define. A workload file describes such a test, and tkperf treats it as it treats any other test."""
 
 from tkperf.procedures.own_workloads.read_workload import WHAT, parse_workload_file, read_workload_file, test_of
 

@@ -62,7 +62,7 @@ from tkperf.procedures.profiles.profile_tables import SteadyStateTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Setting:
-    """Values that all phases of a workload file use."""
+    """The values that all phases of a workload file use."""
 
     test: str
     loads: Mapping[str, Load]
@@ -187,7 +187,9 @@ def _track(key: str, workload: Workload) -> Tracked:
 
 
 def _track_stream(key: str, combination: Workload, name: str | None) -> Tracked:
-    """Return a tracking variable for a stream of a combination, or for the total of all streams if ``name`` is None."""
+    """Return a tracking variable for a stream of a combination. If ``name`` is None, the variable is the total of all
+    streams.
+    """
     if name is None:
         return _track(key, combination)
     own = _track(key, key_of_stream(combination, name))
@@ -208,7 +210,7 @@ def _value(quantity: Quantity, workload: Workload, measured: Measurement) -> flo
 
 
 def _stream(phase: StreamPhase, setting: _Setting) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run one load until the load is steady, has written the given amount, or has run for the maximum time."""
+    """Run one load until it is steady, has written the given amount, or has run for the maximum time."""
     workload = setting.of_stream(phase)
     if phase.tracked is None and phase.written_multiple is None:
         return (yield from _whole_stream(phase, workload))
@@ -230,7 +232,7 @@ def _stream(phase: StreamPhase, setting: _Setting) -> Generator[Yielded, Reply, 
 
 
 def _why_ended(phase: StreamPhase, stream: Stream, enough_bytes: float) -> str:
-    """Return the reason why a stream ended without steady state, in words."""
+    """Return a text that explains why a stream ended without steady state."""
     if stream.written_bytes >= enough_bytes:
         assert phase.written_multiple is not None, "without it nothing is enough"
         return describe_enough(stream, phase.written_multiple)
@@ -242,7 +244,7 @@ def _ran_its_time(phase: StreamPhase) -> str:
 
 
 def _whole_stream(phase: StreamPhase, workload: Workload) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Run a stream that no measurement can end. All slices of such a stream are known in advance."""
+    """Run a stream whose end does not depend on measurements. All slices of such a stream are known in advance."""
     warm_ups, count = phase.warm_up_slices, phase.slices
     phases = tuple(slices_of(phase.section, workload, phase.slice_s, count, warm_ups=warm_ups))
     answers = expect_answers((yield PhaseSequence(phases=phases)))

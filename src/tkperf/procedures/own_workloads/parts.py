@@ -1,4 +1,4 @@
-"""Parts of a workload file (loads, loops and kinds of phases), and the corresponding workloads and steps on a
+"""The parts of a workload file (loads, loops and kinds of phases), and the corresponding workloads and steps on a
 device.
 """
 
@@ -38,7 +38,7 @@ from tkperf.procedures.profiles.profile_tables import (
 MOST_PHASES = 64
 MOST_IOPS = 1e9
 MOST_MEGABYTES_PER_S = 1e6
-# Limits of a combination. fio reports each thread separately, and a document with 256 threads has a size of ten
+# The limits of a combination. fio reports each thread separately, and the size of a document with 256 threads is ten
 # megabytes.
 MOST_STREAMS, MOST_THREADS_TOGETHER = 16, 256
 # The length of a pause is limited, because fio reports nothing while a thread pauses or waits for its start.
@@ -46,10 +46,10 @@ LONGEST_PAUSE_S = 60
 LARGEST_TRIM_KIB = 2 << 20
 LoadBlockKib = Annotated[float, msgspec.Meta(gt=0, le=LARGEST_TRIM_KIB)]
 LoadBlockShares = tuple[tuple[LoadBlockKib, Share], ...]
-# A part of the range that is given in bytes begins and ends at a multiple of 4 KiB, which is suitable for every drive.
+# A part of the range that is given in bytes begins and ends at a multiple of 4 KiB. Every drive accepts such addresses.
 SMALLEST_PART_BYTES = 4 * KIB
 _MOST_MIB = 1 << 30
-# The characters of a name are limited, because a name becomes part of file names and an argument of --test. A title
+# The characters of a name are limited, because the name becomes part of file names and an argument of --test. A title
 # becomes a heading of a report.
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=64)]
 LONGEST_TITLE = 120
@@ -82,7 +82,7 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """A load that fio runs. Any number of phases can use the same load. A load needs either ``block_size_kib`` or
+    """A load that fio runs. Any number of phases can use the same load. The load needs either ``block_size_kib`` or
     ``block_shares``.
     """
 
@@ -171,8 +171,8 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def range_text(self) -> str:
-        """Return the part of the active range that the load uses, such as ``10 to 20 %`` or ``0 to 2,048 MiB``; empty:
-        the whole active range.
+        """Return the part of the active range that the load uses, such as ``10 to 20 %`` or ``0 to 2,048 MiB``. An
+        empty text means the whole active range.
         """
         begin, end = self.range_begin_mib, self.range_end_mib
         if begin is end is None:
@@ -230,7 +230,7 @@ class OwnTracked(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """Rule of steady state for all phases of the file. The profile gives the value of each omitted key."""
+    """The rule of steady state for all phases of the file. The profile contains the value of each omitted key."""
 
     window_rounds: Annotated[
         Annotated[int, msgspec.Meta(ge=2, le=100)] | None,
@@ -259,7 +259,7 @@ class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
 
     def filled_from(self, profile_rule: SteadyStateTable) -> SteadyStateTable:
-        """Return the rule of the profile, with the numbers of this table in place of the profile's numbers."""
+        """Return the rule of the profile, in which the numbers of this table replace the profile's numbers."""
         given = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
         return msgspec.structs.replace(profile_rule, **given)
 
@@ -269,7 +269,7 @@ class PurgePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="purge"
 
 
 class FillPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="fill"):
-    """Workload-independent preconditioning: sequential writes to the range from end to end."""
+    """Workload-independent preconditioning, which writes sequentially to the whole range."""
 
     load: Annotated[
         LoadName | None,
@@ -332,7 +332,9 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
 
 
 class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="stream"):
-    """One load without interruption, recorded in slices. The stream ends as soon as any end condition is met."""
+    """One load without interruption, recorded in slices. The stream ends as soon as one of its end conditions
+    is met.
+    """
 
     section: Section
     load: Annotated[
@@ -366,7 +368,7 @@ class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
 
     @property
     def slices(self) -> int:
-        """Largest number of slices of the stream, without the warm-up."""
+        """The largest number of slices of the stream, without the warm-up."""
         return max(1, round(self.longest_s / self.slice_s))
 
     @property
@@ -375,7 +377,7 @@ class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
 
     @property
     def judged_every(self) -> int:
-        """Number of slices from one judged slice to the next judged slice."""
+        """The number of slices from one judged slice to the next judged slice."""
         return max(1, round((self.judged_every_s or 0) / self.slice_s))
 
 
@@ -389,8 +391,8 @@ def workload_of(load: Load, profile: Profile, active_range_bytes: int) -> Worklo
     """
     sizes_kib = [size_kib for size_kib, _ in load.block_shares] or [load.block_size_kib or 0]
     # The default depth of a load with trims or flushes is 1. fio 3.38 and newer can trim with a deeper queue if the
-    # kernel supports this. Otherwise, fio trims one block at a time, and the results do not show which of the two
-    # happened. Flushes with a deeper queue need fio 3.38 or newer.
+    # kernel supports this. Otherwise, fio trims one block at a time, and the results do not show how fio trimmed.
+    # Flushes with a deeper queue need fio 3.38 or newer.
     default_depth = 1 if load.trims or load.flush_every else profile.demand.io_depth
     workload = Workload(
         access=load.access,
@@ -434,7 +436,7 @@ def combination_of(
 
 
 def region_of(load: Load, active_range_bytes: int) -> ActiveRange | None:
-    """Return the part of the active range that a load uses; None: the whole range.
+    """Return the part of the active range that a load uses. None means the whole range.
 
     A part that is given in percent begins and ends at whole MiB, which is suitable for all block sizes.
     """
@@ -462,7 +464,7 @@ def _edge_bytes(percent: float, mib: float | None, active_range_bytes: int) -> i
 
 
 def count_steps(phase: RoundsPhase) -> int:
-    """Return the number of steps in a round. The steps are counted without being built."""
+    """Return the number of steps in a round, without building the steps."""
     return 1 if phase.together else len(phase.loads) * prod(len(loop.values) for loop in phase.loops)
 
 
@@ -478,7 +480,7 @@ def loads_of(phase: RoundsPhase, loads: Mapping[str, Load]) -> Iterator[Load]:
 
 def at_values(load: Load, values: Mapping[str, float]) -> Load:
     """Return a load with the values of the loops."""
-    # In a TOML list with fractions, whole numbers may also be floats.
+    # In a TOML list that contains fractions, whole numbers may also be floats.
     given = {key: int(value) if float(value).is_integer() else value for key, value in values.items()}
     return convert(msgspec.to_builtins(load) | given, Load)
 

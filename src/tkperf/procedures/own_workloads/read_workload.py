@@ -1,4 +1,4 @@
-"""Read a workload file, and return the test that the file describes.
+"""A reader of workload files, which returns the test that a file describes.
 
 The TOML file is decoded strictly. Each mistake causes an error of one line with the file, the key and the reason.
 """
@@ -34,8 +34,8 @@ from tkperf.procedures.profiles.profile_tables import PreconditioningTable, Stea
 
 
 def test_of(table: OwnWorkloadTable) -> Test:
-    """Return the test that a workload file describes. Numbers that the file does not contain are those of the profile
-    of the run.
+    """Return the test that a workload file describes. The profile of the run supplies the numbers that the file does
+    not contain.
     """
     type_ = type(table)
     fills = any(isinstance(phase, FillPhase) for phase in table.phases)
@@ -80,8 +80,8 @@ def read_workload_file(path: str | Path) -> OwnWorkloadTable:
 
 
 def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
-    """Decode a workload file. Error messages contain the name ``file``. Rules that depend on a profile are not checked
-    here.
+    """Return the content of a workload file. Error messages contain the name ``file``. Rules that depend on a profile
+    are not checked here.
 
     Raises:
         InputFileError: the text is not TOML, or contains an unknown key or an impossible value.

@@ -1,4 +1,4 @@
-"""Content of a workload file, which becomes a table of a profile, and checks for faults that the types cannot
+"""The content of a workload file, which becomes a table of a profile, and checks for faults that the types cannot
 exclude.
 """
 
@@ -56,7 +56,7 @@ KEY_PREFIX = "own_workload."
 
 
 class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
-    """These keys are at the top of a workload file."""
+    """The keys at the top of a workload file."""
 
     source: Source = "a workload file"
     format: Annotated[Literal[1], means("version of this format")]
@@ -95,8 +95,8 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
         return _in_order(self.phases)
 
     def unreachable(self, profile: Profile) -> str | None:
-        """Return a fault for the first stream that ends before steady state can be judged; None: there is no such
-        stream.
+        """Return a fault for the first stream that ends before steady state can be judged. None means that there is no
+        such stream.
         """
         rules = self.rules(profile)
         for number, phase in enumerate(self.phases, start=1):
@@ -111,17 +111,17 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
         return None
 
     def rules(self, profile: Profile) -> SteadyStateTable:
-        """Return the rule of steady state. Numbers that the file does not contain are those of the profile."""
+        """Return the rule of steady state. The profile supplies the numbers that the file does not contain."""
         return self.steady_state.filled_from(profile.steady_state)
 
     @property
     def measuring(self) -> tuple[Measuring, ...]:
-        """The phases that have results."""
+        """The phases that produce results."""
         return tuple(phase for phase in self.phases if isinstance(phase, Measuring))
 
     @property
     def tracked_quantities(self) -> tuple[str, ...]:
-        """The keys of all quantities that decide steady state in any phase."""
+        """The keys of all quantities that decide steady state in a phase."""
         quantities: dict[str, None] = {}
         for phase in self.measuring:
             if isinstance(phase, RoundsPhase):
@@ -194,7 +194,7 @@ def table_type(name: str) -> type[OwnWorkloadTable]:
 
 
 def table_types(keys: Iterable[str]) -> tuple[type[OwnWorkloadTable], ...]:
-    """Return the table types of all tests of the user among the keys of a profile."""
+    """Return the table types of the user's tests whose keys a profile contains."""
     names = (key.removeprefix(KEY_PREFIX) for key in keys if key.startswith(KEY_PREFIX))
     return tuple(map(table_type, names))
 
@@ -214,8 +214,9 @@ TABLES_BY_PLACE: dict[str, type[msgspec.Struct]] = {
 }
 
 
-MOST_STEPS_OF_A_ROUND = 1024  # each step becomes a line in the tables of the report
-_FASTEST_POISSON_IOPS = 1_000_000  # limit for one thread, because fio computes the times in whole µs
+# the number of steps is limited, because each step becomes a line in the tables of the report
+MOST_STEPS_OF_A_ROUND = 1024
+_FASTEST_POISSON_IOPS = 1_000_000  # this is the limit for one thread, because fio computes the times in whole µs
 
 
 def name_phase(number: int, phase: OwnPhase) -> str:

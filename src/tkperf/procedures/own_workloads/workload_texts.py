@@ -1,4 +1,4 @@
-"""Describe a workload file in words, and plan the display of its sections."""
+"""Descriptions of a workload file in words, and the display plans of its sections."""
 
 from __future__ import annotations
 
@@ -186,7 +186,9 @@ def _describe_demand(load: Load, profile: Profile, looped: Collection[str]) -> I
 
 
 def plan_section(table: OwnWorkloadTable, name: str) -> SectionPlan:
-    """Plan the display of a section. A section that the file does not contain is shown with its recorded data."""
+    """Return the display plan of a section. If the file does not contain the section, the plan shows the
+    recorded data.
+    """
     phase = next((phase for phase in table.measuring if phase.section == name), None)
     match phase:
         case RoundsPhase():

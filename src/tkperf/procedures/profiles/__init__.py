@@ -1,8 +1,8 @@
 """Profiles: the numbers of a specification as named data, with their meaning. This package also applies the user's
 options and computes the ranges of a profile on a device.
 
-A profile is a TOML file. ``procedures/read_profiles.py`` reads profiles. tkperf ships the profiles in this folder, and
-users can write other profiles.
+A profile is a TOML file. ``procedures/read_profiles.py`` reads profiles. The folder of this package contains the
+profiles that tkperf ships, and users can write other profiles.
 """
 
 from tkperf.procedures.profiles.options_and_ranges import (

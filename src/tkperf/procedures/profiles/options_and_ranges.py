@@ -1,4 +1,4 @@
-"""Apply the user's options to a profile, and compute the ranges of a profile on a device."""
+"""Functions that apply the user's options to a profile, and that compute the ranges of a profile on a device."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def apply_options(
 
 
 def resolve_range(text: str, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:
-    """Return the range that a text such as ``100%``, ``75%`` or ``16GiB`` means on a device. The range begins at the
-    start of the device.
+    """Return the range on a device that a text such as ``100%``, ``75%`` or ``16GiB`` describes. The range begins at
+    the start of the device.
 
     A size larger than the device means the whole device. The end is rounded down to whole logical blocks.
 
@@ -88,8 +88,8 @@ def resolve_active_range(profile: Profile, capacity_bytes: int, alignment_bytes:
     limit = resolve_range(table.length, capacity_bytes, alignment_bytes)
     if table.amount is None:
         return limit
-    # The amount is computed for a huge device. Otherwise, an amount larger than the device would be reduced to the size
-    # of the device.
+    # The amount is computed for a huge device, because an amount larger than the device would otherwise be reduced to
+    # the size of the device.
     amount_bytes = resolve_range(table.amount, 2**62, alignment_bytes).length_bytes
     if table.amount.strip().endswith("%"):
         amount_bytes = resolve_range(table.amount, capacity_bytes, alignment_bytes).length_bytes
@@ -102,7 +102,7 @@ def resolve_active_range(profile: Profile, capacity_bytes: int, alignment_bytes:
 
 
 def with_range_to_fill(profile: Profile, capacity_bytes: int, alignment_bytes: int) -> Profile:
-    """Return the profile with the length of the range to precondition converted to bytes on this device.
+    """Return the profile in which the length of the range to precondition is converted to bytes on this device.
 
     Raises:
         UsageError: the tests would use blocks outside this range.

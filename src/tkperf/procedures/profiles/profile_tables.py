@@ -1,4 +1,5 @@
-"""Tables of a profile: the limits of the numbers, the tables that several tests use, and the explanations of keys.
+"""The tables of a profile: the limits of the numbers, the tables that several tests use, and the explanations
+of keys.
 
 The table of a test is defined in the module of the test in ``tkperf.procedures``.
 """
@@ -20,12 +21,13 @@ from tkperf.model.workload import Access, Workload
 
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 # A number beyond these limits is a mistake. The limits are also necessary because a check simulates the whole run to
-# find its length, which would take very long with absurd numbers.
-MOST_ROUNDS = 10_000  # more than a year with one-minute steps in 56 cells
-MOST_SLICES = 20_000  # two weeks of one-minute slices
+# find its length. With absurdly large numbers, this check would take very long.
+MOST_ROUNDS = 10_000  # this is more than a year with one-minute steps in 56 cells
+MOST_SLICES = 20_000  # this is two weeks of one-minute slices
 Slices = Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES)]
 MOST_AREAS = 4096
-MOST_VALUES = 64  # block sizes or mixes of a test; each becomes a table or a row in the report
+# the limit for the block sizes or mixes of a test, because each of them becomes a table or a row in the report
+MOST_VALUES = 64
 Rounds = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)]
 Jobs = Annotated[int, msgspec.Meta(ge=1, le=MOST_JOBS)]
 Depth = Annotated[int, msgspec.Meta(ge=1, le=DEEPEST_QUEUE)]
@@ -35,10 +37,10 @@ Depths = Annotated[tuple[Depth, ...], msgspec.Meta(min_length=1, max_length=MOST
 MOST_PASSES = 1000
 Passes = Annotated[int, msgspec.Meta(ge=1, le=MOST_PASSES)]
 LONGEST_S = 30 * 86400
-# fio reports once a second, so much shorter steps give no data.
+# fio reports once a second, so much shorter steps produce no data.
 Seconds = Annotated[float, msgspec.Meta(ge=0.1, le=LONGEST_S)]
-# The limit is in percent of the average. The largest limit, which no value exceeds, replaces infinity: the rule is
-# stored as JSON, which has no infinity.
+# The limit is in percent of the average. The largest limit, which no value exceeds, replaces infinity, because the rule
+# is stored as JSON and JSON has no infinity.
 Excursion = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
 LARGEST_BLOCK_KIB = 16 * 1024
 BlockSizeKib = Annotated[float, msgspec.Meta(gt=0, le=LARGEST_BLOCK_KIB)]
@@ -54,7 +56,7 @@ def means(text: str) -> msgspec.Meta:
     return msgspec.Meta(description=text)
 
 
-# Explanations of keys that several tables contain.
+# The explanations of keys that several tables contain.
 THREAD_COUNT = means("thread count (TC)")
 QUEUE_DEPTH = means("queue depth of each thread (QD)")
 OUTER_LOOP = means("thread counts (TC), as the outer loop")
@@ -67,7 +69,7 @@ Source = Annotated[str, msgspec.Meta(min_length=1), means("source of the numbers
 
 
 class ProfileTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Numbers of a specification with their source. ``key`` is the name of the table in the TOML file."""
+    """The numbers of a specification with their source. ``key`` is the name of the table in the TOML file."""
 
     key: ClassVar[str]
 
@@ -79,7 +81,7 @@ class ProfileTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class SteadyStateTable(ProfileTable, frozen=True, kw_only=True):
-    """Rule of steady state, which ends the rounds of a test."""
+    """The rule of steady state, which ends the rounds of a test."""
 
     key: ClassVar[str] = "steady_state"
 
@@ -113,7 +115,8 @@ class SteadyStateTable(ProfileTable, frozen=True, kw_only=True):
 
 
 class DemandTable(ProfileTable, frozen=True, kw_only=True):
-    """Thread count (TC) and queue depth of each thread (QD) for all tests that have no demand in their own table.
+    """The thread count (TC), and the queue depth of each thread (QD), for all tests that have no demand in their own
+    table.
 
     ``searched`` means that a search determines the demand first. In this case, these numbers are only the demand of the
     preconditioning before the search.
@@ -133,7 +136,9 @@ class DemandTable(ProfileTable, frozen=True, kw_only=True):
 
 
 class ActiveRangeTable(ProfileTable, frozen=True, kw_only=True):
-    """Range of the device that the tests use: one piece from the start of the device, or several pieces (segments)."""
+    """The range of the device that the tests use: one piece from the start of the device, or several pieces
+    (segments).
+    """
 
     key: ClassVar[str] = "active_range"
 
@@ -174,7 +179,7 @@ class ActiveRangeTable(ProfileTable, frozen=True, kw_only=True):
 
 
 class PreconditioningTable(ProfileTable, frozen=True, kw_only=True):
-    """Workload-independent preconditioning: sequential writes to a range, ``passes`` times."""
+    """Workload-independent preconditioning, which writes sequentially to a range ``passes`` times."""
 
     key: ClassVar[str] = "preconditioning"
 
@@ -190,8 +195,8 @@ class PreconditioningTable(ProfileTable, frozen=True, kw_only=True):
 
     @property
     def length_bytes(self) -> int | None:
-        """Length of the range on a device, in bytes; None: the range is the active range, or is a share of a device
-        that is not known yet.
+        """The length of the range on a device, in bytes. None means that the range is the active range, or is a share
+        of a device that is not known yet.
         """
         if self.length is None or self.length.endswith("%"):
             return None
@@ -208,7 +213,7 @@ class PreconditioningTable(ProfileTable, frozen=True, kw_only=True):
 
 
 class WriteCacheTable(ProfileTable, frozen=True, kw_only=True):
-    """Setting of the volatile write cache of the drive during a run."""
+    """The setting of the volatile write cache of the drive during a run."""
 
     key: ClassVar[str] = "write_cache"
 
@@ -228,7 +233,7 @@ SHARED_TABLES: tuple[type[ProfileTable], ...] = (
 
 
 class TestTable(ProfileTable, frozen=True, kw_only=True):
-    """Numbers of one test, or of several tests that belong together."""
+    """The numbers of one test, or of several tests that belong together."""
 
     __test__: ClassVar[bool] = False  # pytest must not collect this class as a test case
 
@@ -256,7 +261,7 @@ class TestTable(ProfileTable, frozen=True, kw_only=True):
 
 
 class SteppedTable(TestTable, frozen=True, kw_only=True):
-    """Numbers of a test with steps of equal duration."""
+    """The numbers of a test with steps of equal duration."""
 
     step_s: Annotated[Seconds, STEP_LENGTH]
 
@@ -283,7 +288,7 @@ class Profile:
     """All numbers of a specification, in tables.
 
     Every result shows ``notice``, unless it is empty. A test that the specification does not define has no table. A
-    shared table is missing only if the profile is from a run file without this table.
+    shared table is missing only if the profile was read from a run file without this table.
     """
 
     name: str
@@ -306,7 +311,7 @@ class Profile:
         return isinstance(self.tables.get(type_.key), type_)
 
     def with_tables(self, *changed: ProfileTable) -> Profile:
-        """Return the profile with these tables in place of its own tables."""
+        """Return the profile in which these tables replace its own tables."""
         return replace(self, tables={**self.tables, **{table.key: table for table in changed}})
 
     @property
@@ -347,7 +352,7 @@ class Profile:
         )
 
     def at_demand(self, jobs: int, io_depth: int) -> Profile:
-        """Return the profile with the threads and the queue depth that a search found."""
+        """Return the profile with the thread count and the queue depth that a search found."""
         changed = {"jobs": jobs, "io_depth": io_depth, "searched": False}
         return self.with_tables(msgspec.structs.replace(self.demand, **changed))
 
@@ -370,8 +375,8 @@ def find_fault(profile: Profile) -> str | None:
 
 
 def _in_any_table(table: ProfileTable) -> str | None:
-    """Return the first fault of a kind that may occur in any table: a repeated value or an impossible block size. None:
-    there is no fault.
+    """Return the first fault of a kind that can occur in any table: a repeated value or an impossible block size. None
+    means that there is no fault.
     """
     for name in table.__struct_fields__:
         value = getattr(table, name)
@@ -421,7 +426,7 @@ def show_value(value: object) -> str:
 
 
 def _meaning(field: msgspec.inspect.Field) -> str:
-    """Return the meaning of a key. For an optional key, add the default unless the text already contains it."""
+    """Return the meaning of a key. For an optional key, the result also contains the default."""
     if not isinstance(field.type, msgspec.inspect.Metadata):
         return ""
     meaning = str((field.type.extra_json_schema or {}).get("description", ""))
