@@ -1,7 +1,7 @@
-"""Load generators behind one interface: fio for real devices, and a simulated drive for rehearsals and tests.
+"""Load generators with a common interface: fio for real devices, and a simulated drive for rehearsals and tests.
 
 An engine executes a phase and returns the measurement. It never decides which phase is next. ``registry.py`` lists the
-engines for real devices. Other rooms receive such an engine from the registry, and import no module of the engine.
+engines for real devices. Other packages receive such an engine from the registry, and import no module of the engine.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tkperf.model.phases import Continuous, Fill
 from tkperf.model.plausibility import Evidence
 from tkperf.model.workload import Step
 
-# A function that receives a sample and the time at which the engine read the sample, on the engine's clock. If the time
-# is None, the current time is used.
+# A function that receives a sample and the time, on the engine's clock, at which the engine read the sample. If the
+# time is None, the current time is used.
 OnSample = Callable[[Sample, float | None], None]
 # A load that can be prepared in advance: a step, or the stream that begins with a slice.
 EngineLoad = Step | Continuous
-# Duration, in seconds, of the test read that determines the read speed of a device.
+# The duration, in seconds, of the test read that determines the read speed of a device.
 PROBE_S = 10
 
 
@@ -29,13 +29,13 @@ class Execution:
     """The record of an executed phase. Times are seconds on the engine's monotonic clock.
 
     Attributes:
-        job_file: the fio job in a form that anyone can run again.
+        job_file: the fio job in a form that a user can run again.
         output: fio's last JSON document.
         evidence: facts that show whether the measurement can be true.
-        handed_over_s: the time at which the engine released the next load; None: no load was released yet.
-        earliest_s: the earliest possible time of an I/O of this phase; None: ``started_s``.
+        handed_over_s: the time at which the engine released the next load. None means that no load was released yet.
+        earliest_s: the earliest possible time of an I/O of this phase. None means ``started_s``.
         whole: the measurement from ``started_s`` to ``ended_s``, including the lead-in of a combination. This
-            measurement is compared with the device's own counters. None: there was no lead-in.
+            measurement is compared with the device's own counters. None means that there was no lead-in.
     """
 
     measurement: Measurement
@@ -50,7 +50,7 @@ class Execution:
 
     @property
     def lead_in_s(self) -> float:
-        """Return the time in seconds from the first I/O to the first I/O that the measurement contains."""
+        """Return the time in seconds from the first I/O to the first I/O that belongs to the measurement."""
         return 0.0 if self.whole is None else self.whole.duration_s - self.measurement.duration_s
 
     @property
@@ -63,11 +63,11 @@ class Next:
     """The loads that may follow the current load.
 
     Attributes:
-        loads: the engine prepares these loads during the current load, and releases one of these loads at the end.
-        choose: a function that receives the measurement so far and returns the load that follows. The function
-            returns None if the choice is not possible yet, or if none of the loads follows. The engine calls the
-            function shortly before the planned end of the current load, and again with the totals.
-        certain: whether the same load follows whatever the measurement is. ``loads`` then contains only one load.
+        loads: the loads that the engine prepares during the current load. At the end, the engine releases one of them.
+        choose: a function that receives the measurement so far and returns the load that follows. The function returns
+            None if the choice is not possible yet, or if none of the loads follows. The engine calls the function
+            shortly before the planned end of the current load, and again with the totals.
+        certain: whether the same load follows regardless of the measurement. ``loads`` then contains only one load.
         afterwards: the loads that may follow the load of ``loads``, as far as these later loads can be foreseen.
     """
 
@@ -84,11 +84,12 @@ class Next:
 class Engine(Protocol):
     """A load generator. Every method raises EngineError or DeviceError if the load could not be measured.
 
-    After StepFailedError, a second attempt may succeed: call ``rest``, then measure the same step again.
-    tests/engine/test_conformance.py contains the requirements for every engine.
+    After StepFailedError, a second attempt may succeed. For this attempt, call ``rest``, and then measure the same step
+    again. tests/engine/test_conformance.py contains the requirements for every engine.
 
     Attributes:
-        io_clock: the description of the clock that gives the times of I/Os; None: the clock is not known.
+        io_clock: the description of the clock from which the times of I/Os are read. None means that the clock is not
+            known.
     """
 
     name: str
@@ -104,19 +105,23 @@ class Engine(Protocol):
         ...
 
     def measure_slice(self, phase: Continuous, *, then: Next | None, on_sample: OnSample) -> Execution:
-        """Measure the next slice of a stream. If the stream does not run yet, start the stream first.
+        """Measure the next slice of a stream. If the stream is not running yet, start it first.
 
         Args:
-            then: the loads that may follow the stream after this slice, if any.
+            then: the loads that may follow the stream after this slice. None means that no load follows.
         """
         ...
 
     def idle(self, duration_s: float, *, then: Next | None) -> None:
-        """Do no I/O until ``duration_s`` after the end of the last I/O. Then release the next load if it is certain."""
+        """Issue no I/O until ``duration_s`` after the end of the last I/O. Then release the next load if it is
+        certain.
+        """
         ...
 
     def start_next(self, load: EngineLoad) -> None:
-        """Start a prepared load, unless it has already started. From now on, it is certain that this load follows."""
+        """Start a prepared load, unless it has already started. After this call, it is certain that this load
+        follows.
+        """
         ...
 
     def rest(self) -> None:
@@ -124,7 +129,7 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop everything that still runs. The method may be called at any time, and more than once."""
+        """Stop all loads that still run. The method may be called at any time, and more than once."""
         ...
 
 
@@ -132,7 +137,7 @@ class Engine(Protocol):
 class ChosenEngine:
     """The interface to the kernel that a device engine uses on a device, such as ``io_uring``.
 
-    ``instead_of`` contains the name of the interface that was tried first, and the reason why this interface failed.
+    ``instead_of`` contains the name of the interface that was tried first, and the reason why that interface failed.
     """
 
     name: str
@@ -163,5 +168,7 @@ class RunSeeds(Protocol):
     run_seed: int
 
     def go_on(self, run_seed: int, *, resumptions: int) -> None:
-        """Use the ``run_seed`` of a run that is resumed, but draw other random numbers than before the interruption."""
+        """Use the ``run_seed`` of a run that is resumed, but draw random numbers that differ from those before the
+        interruption.
+        """
         ...

@@ -1,5 +1,5 @@
-"""The interface of an engine for real devices: the choice of a kernel interface before a run, and the start on a
-device for which a permit exists.
+"""The interface of an engine for real devices. It covers the choice of a kernel interface before a run, and the start
+on a device for which a permit exists.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermittedDevice:
-    """A device, file or RAID set that a run measures, with the permits for everything that the run writes.
+    """A device, file or RAID set that a run measures, with the permits for all devices that the run writes.
 
     Attributes:
         permit: the permit for the measured device.
@@ -25,8 +25,8 @@ class PermittedDevice:
         member_permits: the permits for the members of a set. A fill writes each member completely instead of the set.
         drive_permit: the permit for the drive below a mapping of segments. A fill writes this drive instead of the
             mapping.
-        shown_path: the stable name of the mapping, independent of its current device node. The job texts that users
-            see contain this name. None: the job texts contain the path of the measured device.
+        shown_path: the stable name of the mapping, independent of its current device node. The job texts that users see
+            contain this name. None means that the job texts contain the path of the measured device.
     """
 
     permit: ErasePermit
@@ -43,7 +43,8 @@ class PermittedDevice:
 
 
 class DeviceEngine(Protocol):
-    """An engine for real devices before a run: its programs on this host, and the function that starts the engine.
+    """An engine for real devices before a run: the programs that it needs on this host, and the function that starts
+    the engine.
 
     Attributes:
         name: the engine's name in messages, which is also the name of its program.
@@ -71,7 +72,8 @@ class DeviceEngine(Protocol):
         ...
 
     def find_limits(self) -> tuple[str, ...]:
-        """Return sentences about what the installed version cannot do. The subject of each sentence is the engine.
+        """Return sentences about the functions that the installed version lacks. The subject of each sentence is the
+        engine.
 
         Raises:
             EngineError: the same errors as for ``find_version``.
@@ -96,7 +98,7 @@ class DeviceEngine(Protocol):
 
         Raises:
             UsageError: the engine has no interface ``wanted``.
-            EngineError: no interface works; the message contains the reasons.
+            EngineError: no interface works. The message contains the reasons.
         """
         ...
 
@@ -114,10 +116,11 @@ class DeviceEngine(Protocol):
         ...
 
     def find_rounding(self) -> str | None:
-        """Return the version of the installed program if this version rounds queue depths up; None: it does not round.
+        """Return the version of the installed program if this version rounds queue depths up. None means that it does
+        not round.
 
         Raises:
-            EngineError: as for ``find_version``.
+            EngineError: the same errors as for ``find_version``.
         """
         ...
 
@@ -125,12 +128,13 @@ class DeviceEngine(Protocol):
         """Return the rate of sequential reads from the start of the device, in bytes per second.
 
         Raises:
-            EngineError: the engine cannot read the device; the message contains the reason.
+            EngineError: the engine cannot read the device. The message contains the reason.
         """
         ...
 
     def start(self, device: PermittedDevice, *, version: str) -> tuple[Engine, RunSeeds | None]:
-        """Return the engine for a permitted device, and the engine's seeds. The engine does not start any I/O yet.
+        """Return the engine for a permitted device, and the seeds of the engine. The engine does not start any
+        I/O yet.
 
         The seeds are None if the engine draws no random numbers.
 

@@ -1,5 +1,5 @@
-"""The fio jobs of steps and fills on one device or set: their seeds, their text, their start, and the evidence about
-each job and each slice of a stream.
+"""The fio jobs of steps and fills on one device or set. The module contains their seeds, their text, their start, and
+the evidence about each job and each slice of a stream.
 
 fio runs on this host and waits at a gate. It uses only devices for which a permit exists, and inherits the locks of the
 permits. The job files and gates are in a folder in memory. tkperf may move this folder to another place during the run.
@@ -42,8 +42,7 @@ def step_evidence(process: FioProcess, step: Step, active_range: ActiveRange) ->
 
 
 def _holds_a_full_queue(workload: Workload, span: ActiveRange) -> bool:
-    """Return whether the region of a sequential job is so long that the queue becomes full before fio returns to the
-    start of the region.
+    """Return whether the queue of a sequential job becomes full before fio returns to the start of the job's region.
 
     Before fio returns to the start, fio waits for all outstanding I/Os.
     """
@@ -66,7 +65,7 @@ def _job_seen(job: JobReading) -> JobSeen:
 
 
 class StreamWatch:
-    """The watch over a stream, slice by slice. The watch stores since when each job has done no I/O."""
+    """A watch over a stream, slice by slice. It stores since when each job has completed no I/O."""
 
     def __init__(self) -> None:
         self._active_until_s: dict[int, float] = {}
@@ -111,8 +110,8 @@ RUN_SEED_BITS = 48
 # fio reads the seed as a signed 64-bit number.
 _JOB_SEED_BITS = 62
 
-# A function that returns the job file for the targets and for the command of the gate. If the command is None, the
-# job file contains no gate, so that anyone can run the job again.
+# A function that returns the job file for the targets and for the command of the gate. If the command is None, the job
+# file contains no gate, so that a user can run the job again.
 Render = Callable[[Sequence[FioTarget], str | None], str]
 
 
@@ -127,7 +126,9 @@ class Seeds:
         self.go_on(run_seed, resumptions=0)
 
     def go_on(self, run_seed: int, *, resumptions: int) -> None:
-        """Use the ``run_seed`` of a run that is resumed, but give the jobs other seeds than before the interruption."""
+        """Use the ``run_seed`` of a run that is resumed, but use seeds for the jobs that differ from those before the
+        interruption.
+        """
         self.run_seed = run_seed
         self._resumptions = resumptions
         self._taken: Counter[EngineLoad | Fill] = Counter()
@@ -139,7 +140,7 @@ class Seeds:
         return int.from_bytes(digest[:8], "little") >> (64 - _JOB_SEED_BITS)
 
     def take(self, load: EngineLoad | Fill) -> int:
-        """Return the seed of a job that starts now, and count the job, so that the next job receives another seed."""
+        """Return the seed of a job that starts now. The job is counted, so that the next job receives another seed."""
         seed = self.next_of(load)
         self._taken[load] += 1
         return seed
@@ -148,7 +149,7 @@ class Seeds:
 class DeviceJobs:
     """The fio jobs of one device or set.
 
-    The job texts for users contain the names of the devices, so that anyone can run the jobs again. fio itself receives
+    The job texts for users contain the names of the devices, so that a user can run the jobs again. fio itself receives
     the paths from the permits.
     """
 
@@ -194,7 +195,7 @@ class DeviceJobs:
 
         Args:
             starts_bytes: the start of each sequential job within its region.
-            wait: whether to wait if there is no room for the job file. If False, the caller must try again later.
+            wait: whether to wait if there is no space for the job file. If False, the caller must try again later.
         """
 
         def render(targets: Sequence[FioTarget], prerun: str | None) -> str:

@@ -1,9 +1,10 @@
 """The fio engine, which starts the next load without idle time and divides streams into slices.
 
-If fio processes simply ran one after the other, the device would be idle for a third of a second between them. The
-engine therefore starts a fio process for each possible next load some seconds early. This process waits at its gate.
-At the planned end of the current load, the engine opens the gate while the old fio process still writes its report. If
-the end cannot be predicted, or if the next load depends on the totals, the engine opens the gate after the last I/O.
+If each fio process started only after the previous process had ended, the device would be idle for a third of a second
+between them. The engine therefore starts a fio process for each possible next load some seconds early. This process
+waits at its gate. At the planned end of the current load, the engine opens the gate while the old fio process still
+writes its report. If the end cannot be predicted, or if the next load depends on the totals, the engine opens the gate
+after the last I/O.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from tkperf.model.phases import Continuous, Fill
 from tkperf.model.plausibility import Evidence
 from tkperf.model.workload import Access, Step, Workload
 
-# In this last period before it releases the next load, the engine reads no output, so that parsing causes no delay.
+# During this last period before the engine releases the next load, it reads no output, so that parsing causes no delay.
 QUIET_BEFORE_HANDOVER_S = 0.02
 # The time before the planned end at which the engine asks which load follows, if the answer depends on the measurement.
-# fio reports within 2 ms of a request, and finding the next load takes up to 50 ms on a busy host.
+# fio reports within 2 ms of a request, and the choice of the next load takes up to 50 ms on a busy host.
 CHOOSE_AHEAD_S = 0.15
-# The longest time that fio may take to report on request. A later report would delay the planned end.
+# The longest time that a report on request may take. A later report would delay the planned end.
 LONGEST_REPORT_S = 0.05
 # The longest wait for the last I/O after the planned end. After this wait, the engine waits for the exit of fio.
 LONGEST_DRAIN_S = 2.0
-# While a load uses up the CPUs, tkperf delays I/Os each time that it wakes up. Its code and data are then no longer in
-# the CPU caches. Within a step, tkperf therefore reads the documents of this many seconds together.
+# While a load uses all CPU time, tkperf delays I/Os each time that it wakes up, because its code and data are then no
+# longer in the CPU caches. Within a step, tkperf therefore reads the documents of this many seconds together.
 GATHER_S = 4.5
-# If the threads of fio use this share of all CPUs, fio leaves no CPU time for other programs.
+# If the threads of fio use this share of the time of all CPUs, no CPU time is left for other programs.
 NO_SPARE_CPU_SHARE = 0.9
 # The interval of fio's reports.
 STATUS_INTERVAL_S = 1.0
@@ -63,7 +64,7 @@ class _Stream:
 
 
 class FioEngine:
-    """Engine for one device. It is not thread-safe. One step runs at a time, and other steps wait at their gates.
+    """An engine for one device. It is not thread-safe. One step runs at a time, and other steps wait at their gates.
 
     The engine's jobs are created with a permit. The engine writes only to the device that the permit names, and only
     while the permit is valid.
@@ -92,7 +93,8 @@ class FioEngine:
         recorder = Recorder(on_sample)
         planned = planned_bytes(process.shown_job)
         total_bytes = sum(planned)
-        # The members are preconditioned before the set is built. The next load needs the set, so it cannot be prepared.
+        # The members are preconditioned before the set is created. The next load needs the set, so it cannot be
+        # prepared.
         then = None if self._jobs.fills_members else then
 
         def on_reading(reading: FioReading) -> None:
@@ -180,7 +182,7 @@ class FioEngine:
         """Run a step to its end. Release the next load at the planned end, or as soon as it is chosen."""
 
         def left_s() -> float:
-            # A reading may show that the step began late. The step then also ends late.
+            # A reading may show that the step began late. In this case, the step also ends late.
             return process.began_s + step.duration_s - time.monotonic()
 
         self._read_until_left(process, left_s, self._waiting.ahead_s, recorder, gather=True)
@@ -210,8 +212,8 @@ class FioEngine:
         return not process.ended
 
     def _gather_s(self, process: FioProcess) -> Callable[[], float]:
-        """Return a function that computes how long documents may wait, from the size of the newest document. The first
-        document never waits, because it shows whether the load began late.
+        """Return a function that computes how long documents may wait. The function uses the size of the newest
+        document. The first document never waits, because it shows whether the load began late.
         """
 
         def gather_s() -> float:
@@ -268,7 +270,8 @@ class FioEngine:
             process.read_until(process.began_s + stream.planned_s, recorder)
             process.report_now(time.monotonic() + LONGEST_DRAIN_S, recorder)
             cut_s = origin.elapsed_s
-        # If a report was late, the report at which the slice should end may already be over. Then use the next report.
+        # If a report was late, the time at which the slice should end may already have passed. In this case, use the
+        # next report.
         earliest_s = origin.elapsed_s + SHORTEST_SAMPLE_S
         process.read_while(
             lambda: process.last.elapsed_s < max(cut_s, earliest_s),
@@ -276,12 +279,13 @@ class FioEngine:
             until_s=time.monotonic() + slice_s + fio_process.LONGEST_OVERRUN_S,
         )
         if process.ended:
-            process.read_to_end(recorder)  # raises an error if fio did not end well
+            process.read_to_end(recorder)  # this call raises an error if fio did not end successfully
 
-    # Section: the running processes. At most one process measures or runs a stream. All other processes wait at gates.
+    # Section: the running processes. No more than one process measures or runs a stream. All other processes wait at
+    # gates.
 
     def _begin(self, start: Callable[[], FioProcess], started: FioProcess | None = None) -> FioProcess:
-        """Open the gate when all threads of fio wait there. Start fio again if it was killed before its first I/O.
+        """Open the gate when all threads of fio wait there. If fio was killed before its first I/O, start fio again.
 
         fio is restarted only once. If fio is killed a second time, the cause is probably permanent.
         """
@@ -310,11 +314,11 @@ class FioEngine:
                 self._waiting.prepare(load)
 
     def _prepare_after_next(self, then: Next | None) -> None:
-        """Prepare the loads after the load that was just released, if that load is so short that they are needed
+        """Prepare the loads that follow the load that was just released, if that load is so short that they are needed
         immediately.
 
         The caller would request these loads too late, because the caller first writes the last results to a disk. If a
-        test loads the same disk with a deep queue, this write may take half a second.
+        test loads this disk with a deep queue, the write may take half a second.
         """
         self._then = then
         under_way = self._waiting.let_go_load

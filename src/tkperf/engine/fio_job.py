@@ -13,9 +13,9 @@ The following choices apply to every job:
   can do that (``SequentialCursors``).
 - ``blockalign`` aligns a mix of block sizes to 4 KiB. fio would align the mix to its smallest block size. Nearly every
   4 KiB write would then touch two of the units that a drive stores together.
-- ``clocksource=cpu`` where fio would choose that clock anyway: fio then skips a test at each start, which would run
+- ``clocksource=cpu`` is set if fio would choose this clock anyway. fio then skips a test at each start, which would run
   a thread on every CPU during the preceding step (``fio_setup.py``).
-- ``allow_file_create=0``: if the device vanishes, fio must not create and measure a file with that name.
+- ``allow_file_create=0``: if the device disappears, fio must not create and measure a file with the device's name.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from tkperf.model.workload import (
     split_regions,
 )
 
-# A step may be faster than the preceding step. If the step is faster than this factor allows, it accesses a part of
-# the region a second time, which is harmless.
+# A step may be faster than the preceding step. If it is faster than this factor allows, it accesses a part of the
+# region a second time, which is harmless.
 SPEED_MARGIN = 1.1
 _NOT_IN_A_HEAD = re.compile(r"[^A-Za-z0-9._-]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FioTarget:
-    """A target of fio's I/O and the way to access it. If ``clocksource`` is None, fio chooses the clock."""
+    """A target of fio's I/O, with the settings for access to it. If ``clocksource`` is None, fio chooses the clock."""
 
     path: str
     ioengine: str
@@ -67,9 +67,10 @@ def render_step_job(
     """Return the job file of a timed step.
 
     Args:
-        seed: the seed of the random numbers; None: fio uses another seed each time that the job is run.
+        seed: the seed of the random numbers. None means that fio uses another seed each time that the job is run.
         starts_bytes: for sequential workloads, the start of each job within its region, in bytes.
-        prerun: the command that each thread of fio executes before its first I/O. The thread waits for its end.
+        prerun: the command that each thread of fio executes before its first I/O. The thread waits until the command
+            ends.
     """
     workload = step.workload
     if workload.is_combination:
@@ -97,8 +98,8 @@ def _section_lines(
     """Return the sections of a stream: one section for all its threads, or one section for each sequential thread.
 
     The runtime of a section counts from the end of the section's delay, so that all streams end together. fio's own
-    delay (``startdelay``) counts from the start of fio. If threads execute ``prerun``, they therefore wait for the
-    delay after ``prerun`` instead.
+    delay (``startdelay``) counts from the start of fio. If threads execute ``prerun``, a delay after ``prerun``
+    therefore replaces fio's own delay.
     """
     workload, span, section = stream.workload, _span_of(stream.workload, active), _section_head(stream.name)
     lines = [*_pattern_lines(workload), *_pace_lines(workload), _runtime_line(duration_s - stream.delay_s)]
@@ -123,7 +124,7 @@ def _section_head(name: str) -> str:
 
 
 def _is_in_order(workload: Workload) -> bool:
-    """Return whether each thread accesses a region of its own in sequence, from the start of the region."""
+    """Return whether each thread accesses its own region in sequence, from the start of the region."""
     return workload.access is Access.SEQUENTIAL
 
 
@@ -271,11 +272,10 @@ def _zone_lines(workload: Workload) -> list[str]:
 def _rate_lines(workload: Workload) -> list[str]:
     """Return the options for the offered rate, in fio's form for each job and direction.
 
-    For evenly spaced I/Os, the options use bytes per second. ``rate_iops`` accepts only whole I/Os,
-    so the rate of each job would be wrong by up to half an I/O per second. For a mix of block sizes,
-    fio before 3.42 converts ``rate_iops`` to the bytes of that many I/Os of the smallest size. The rate
-    is then far too low (commit 3a0e8ddf). Random arrivals need ``rate_iops``, because fio derives
-    their times from whole I/Os per second.
+    For evenly spaced I/Os, the options use bytes per second. ``rate_iops`` accepts only whole I/Os, so the rate of each
+    job would be wrong by up to half an I/O per second. For a mix of block sizes, fio before 3.42 converts ``rate_iops``
+    to bytes with the smallest block size. The rate is then far too low (commit 3a0e8ddf). Random arrivals need
+    ``rate_iops``, because fio derives their times from whole I/Os per second.
     """
     if workload.offered_iops is None:
         return []
@@ -298,7 +298,7 @@ def _rate_lines(workload: Workload) -> list[str]:
 def find_poisson_setting(iops: float) -> int:
     """Return the value of ``rate_iops`` with which the mean rate of a job's random arrivals is closest to ``iops``."""
     near = round(iops)
-    # If the times between I/Os are short, many settings differ only in a fraction of a us, which fio truncates.
+    # If the times between I/Os are short, many settings differ only in a fraction of a µs, which fio truncates.
     gap_us = round(1e6 / iops + 0.5)
     choices = {near, near + 1, *(1_000_000 // us for us in (gap_us - 1, gap_us, gap_us + 1) if us)}
     return min(
@@ -309,8 +309,8 @@ def find_poisson_setting(iops: float) -> int:
 def poisson_iops(setting: int) -> float:
     """Return the mean rate, in I/Os per second, of the random arrivals that fio generates for a ``rate_iops``.
 
-    fio divides a second by ``rate_iops`` and truncates the result to whole us. fio then draws an exponentially
-    distributed time with this mean and truncates the fraction of a us (``usec_for_io`` in fio's ``backend.c``).
+    fio divides a second by ``rate_iops`` and truncates the result to whole µs. fio then draws an exponentially
+    distributed time with this mean and truncates it to whole µs (``usec_for_io`` in fio's ``backend.c``).
     """
     return 1e6 * math.expm1(1 / (1_000_000 // setting))
 
@@ -346,14 +346,15 @@ class _Cursor:
 
 
 class SequentialCursors:
-    """Positions of all sequential streams of a device. Each stream continues from step to step instead of restarting.
+    """The positions of all sequential streams of a device. Each stream continues from step to step instead of
+    restarting.
 
     fio can start a job anywhere in its region. At the end of the region, however, fio continues at the start of the job
     and not at the beginning of the region (observed with fio 3.33; zonemode and several files do not change this). A
     step therefore continues where the stream stopped if the rest of the region is large enough for the last measured
     speed. Otherwise the step starts at the beginning of the region, and the rest of the region is not accessed. If a
     stream accesses more than about half of its region in a step, each of its steps begins at the beginning of the
-    region. fio accesses the whole region repeatedly in this case only.
+    region. Only in this case, fio accesses the whole region repeatedly.
 
     Each stream is identified by its workload. In a combination, the name also identifies the stream. Loads within an
     area begin at the start of the area, because each area is measured once.
@@ -364,7 +365,9 @@ class SequentialCursors:
         self._cursors: dict[Workload, _Cursor] = {}
 
     def starts_bytes(self, step: Step) -> tuple[int, ...]:
-        """Return the start of each sequential job within its region, in bytes; empty: no job is sequential."""
+        """Return the start of each sequential job within its region, in bytes. The result is empty if no job is
+        sequential.
+        """
         keys = (key for key in _keys_of(step.workload) if _is_in_order(key))
         return tuple(start for key in keys for start in self._starts_of(key, step.duration_s))
 
@@ -394,7 +397,7 @@ class SequentialCursors:
     ) -> None:
         positions = []
         for region, start, moved in zip(self._regions(key), starts_bytes, job_bytes, strict=True):
-            # After fio has returned to the start of the job, the position is relative to this start.
+            # After fio has returned to the start of the job, the position counts from this start.
             position = start + moved % (region.length_bytes - start)
             positions.append(position if position < region.length_bytes else 0)
         self._cursors[key] = _Cursor(next_bytes=tuple(positions), bytes_per_s=sum(job_bytes) / duration_s)
@@ -404,7 +407,9 @@ class SequentialCursors:
 
 
 def _keys_of(workload: Workload) -> tuple[Workload, ...]:
-    """Return the workload of each stream of a combination, with its name; for a load that runs alone, the load."""
+    """Return the workload of each stream of a combination, with the stream's name. For a load that runs alone, return
+    the load.
+    """
     if not workload.is_combination:
         return (workload,)
     return tuple(key_of_stream(workload, stream.name) for stream in workload.together)

@@ -1,4 +1,4 @@
-"""The conversion of fio's JSON documents to readings, samples and a measurement, and the judgement on fio's exit. This
+"""The conversion of fio's JSON documents to readings, samples and a measurement, and the evaluation of fio's exit. This
 module does no I/O.
 
 With ``--output-format=json+ --status-interval=1`` fio prints a cumulative document each second. The difference between
@@ -24,11 +24,12 @@ from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement, Sample
 from tkperf.model.plausibility import MOST_CPU_PERCENT
 from tkperf.model.workload import Workload
 
-# Documents that are closer together than this are merged, because fio may print one directly at the start or end.
+# Two documents that are closer together than this are merged, because fio may print an additional document directly at
+# the start or end.
 SHORTEST_SAMPLE_S = 0.05
-# A document contains up to 60 KB for each job. fio accepts at most 4,096 jobs, and runs of tkperf have a few dozen.
+# A document contains up to 60 KB for each job. fio accepts up to 4,096 jobs, but runs of tkperf have only a few dozen.
 LARGEST_DOCUMENT_BYTES = 32 << 20
-# Apart from documents, fio prints a few lines for each job.
+# In addition to documents, fio prints a few lines for each job.
 LARGEST_NOTES_BYTES = 16 << 20
 MOST_NOTES, LONGEST_NOTE = 100, 500
 # The lines of fio's JSON are shorter than the longest possible path.
@@ -62,8 +63,8 @@ class _Direction(msgspec.Struct):
 
 
 class _Flushes(msgspec.Struct):
-    """fio's counters of flushes (``sync``). ``total_ios`` omits some kinds of flushes; the latencies contain all
-    kinds.
+    """The counters of flushes (``sync``) in fio's output. ``total_ios`` omits some kinds of flushes, but the latencies
+    contain all kinds.
     """
 
     lat_ns: _Latency
@@ -99,7 +100,9 @@ class JobReading:
     depth_percents: Mapping[str, float]
 
     def reached(self, io_depth: int) -> bool | None:
-        """Return whether ``io_depth`` I/Os were outstanding at some time, to within a power of two; None: not known."""
+        """Return whether ``io_depth`` I/Os were outstanding at any time. The result is exact to a power of two. None
+        means that it is not known.
+        """
         if not self.depth_percents:
             return None
         name = ">=64" if io_depth >= 64 else str(1 << (io_depth.bit_length() - 1))
@@ -135,13 +138,13 @@ class FioReading:
 
     @property
     def moved_bytes(self) -> int:
-        """Return the bytes read, written and trimmed."""
+        """Return the total number of bytes that were read, written and trimmed."""
         return self.read.bytes + self.write.bytes + self.trim.bytes
 
     def with_bytes_of_counts(self, load: Workload) -> FioReading:
         """Return a copy of the reading in which the bytes are computed from the counts of I/Os.
 
-        For a mix of block sizes, the copy keeps fio's bytes, which may be from a moment earlier than the counts.
+        For a mix of block sizes, the copy keeps fio's bytes, which fio may have read a moment before the counts.
         """
         own = self.streams or (StreamPart(name="", read=self.read, write=self.write, trim=self.trim),)
         pairs = zip(own, load.streams, strict=True)
@@ -171,7 +174,7 @@ NOTHING_YET = FioReading()
 class DocumentSplitter:
     """A splitter, which divides fio's standard output into JSON documents and keeps other lines as ``notes``.
 
-    The splitter keeps at most a document and the first notes in memory, however much fio prints.
+    Regardless of the amount of output, the splitter keeps no more than one document and the first notes in memory.
     """
 
     def __init__(self) -> None:
@@ -197,7 +200,8 @@ class DocumentSplitter:
                     self._note(text[begins:ends])
                 begins = ends + 1
                 continue
-            # Search the data as a whole, because splitting it line by line would take as long as decoding the document.
+            # Search the data as a whole, because a search line by line would take as long as the decoding of the
+            # document.
             ends = begins if text.startswith(b"}\n", begins) else text.find(b"\n}\n", begins) + 1
             is_over = ends > 0 or text.startswith(b"}\n", begins)
             self._document += text[begins : ends if is_over else whole_lines]
@@ -230,11 +234,12 @@ def parse_document(
     """Return one status document as a reading of all jobs together, and of each stream.
 
     Args:
-        load: the load that fio runs; None: the load is not known and is treated as one load that runs alone.
+        load: the load that fio runs. None means that the load is not known. It is then treated as one load that runs
+            alone.
         read_s: the time at which tkperf read the document, on the monotonic clock.
-        wall_ahead_s: the wall clock minus the monotonic clock, in seconds. fio's documents contain the time of the
-            wall clock. If the value is given, the reading contains the time at which fio made the document, but never a
-            time after ``read_s``.
+        wall_ahead_s: the wall clock minus the monotonic clock, in seconds. fio's documents contain the time of the wall
+            clock. If the value is given, the reading contains the time at which fio made the document, but never a time
+            after ``read_s``.
     """
     try:
         decoded = decode_json(document, _Document)
@@ -242,7 +247,7 @@ def parse_document(
         if not jobs:
             raise EngineError("fio printed a status that contains no jobs")
         streams = () if load is None else tuple(_sum_streams(jobs, load))
-        # Convert the histograms of all threads only once, because this function takes CPU time from the measured load.
+        # Convert the histograms of all threads only once, because the load cannot use the CPU time of this function.
         are_all_threads = load is not None and load.is_combination and load.jobs == len(jobs)
         whole = add_parts("", streams) if are_all_threads else _sum_jobs("", jobs)
     except (msgspec.DecodeError, ValueError, ArithmeticError, RecursionError) as error:
@@ -376,7 +381,7 @@ def _streams_since(earlier: FioReading, later: FioReading) -> Iterator[StreamPar
 
 
 class Recorder:
-    """A recorder, which converts readings to samples when they arrive, and keeps the samples.
+    """A recorder, which converts readings to samples as soon as they arrive, and keeps the samples.
 
     A combination is measured from the moment at which all streams run. The recorder reports the seconds before
     ``lead_in_s`` to observers, but these seconds are not part of the measurement.
@@ -402,7 +407,9 @@ class Recorder:
         return build_sample(earlier, later, origin_s=self._start.elapsed_s)
 
     def so_far(self, now: FioReading) -> Measurement | None:
-        """Return the measurement from the origin to a reading of the running fio; None: no reading has arrived yet."""
+        """Return the measurement from the origin to a reading of the running fio process. None means that no reading
+        has arrived yet.
+        """
         if now.elapsed_s <= self._origin.elapsed_s:
             return None
         return _totals(build_sample(self._origin, now))
@@ -410,7 +417,7 @@ class Recorder:
     def _all_samples(self, last: FioReading) -> tuple[Sample, ...]:
         """Return the samples up to ``last``. The totals of the samples equal the totals of ``last``.
 
-        If a document follows shortly after the previous document, its I/O is added to the previous sample.
+        If a document follows shortly after the previous document, its I/Os are added to the previous sample.
         """
         if last is self._newest:
             return tuple(self.samples)

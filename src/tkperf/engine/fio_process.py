@@ -1,7 +1,7 @@
 """A running fio process.
 
-The process waits at a gate until tkperf releases it. tkperf reads and parses the output of the process. tkperf also
-ends the process in every case.
+The process waits at a gate until tkperf releases it. tkperf reads and parses the output of the process. In every case,
+tkperf also ends the process.
 """
 
 from __future__ import annotations
@@ -26,36 +26,37 @@ from tkperf.model.units import format_count
 from tkperf.model.workload import Workload
 from tkperf.system.process import PIPE, Process, ProcessTimeout, start_process, stop_process
 
-# The pipe has room for several status documents, so that fio never waits for tkperf.
+# The capacity of the pipe is several status documents, so that fio never waits for tkperf.
 PIPE_BYTES = 1 << 20
-# fio prints a document in up to sixty pieces within some ms. Each read by tkperf takes a CPU from the load for a
-# moment. If tkperf read each piece at once, a job with 16 outstanding I/Os would wait sixty times a second. These waits
-# would change the job's 99.9th percentile.
+# fio prints a document in up to sixty pieces within a few ms. Each read by tkperf briefly uses a CPU that the load
+# needs. If tkperf read each piece immediately, a job with 16 outstanding I/Os would wait sixty times a second. These
+# waits would change the job's 99.9th percentile.
 PIECES_S = 0.005
-# fio reports each second. A wake-up of tkperf without new output also takes a CPU from the load.
+# fio reports each second. If tkperf wakes up without new output, it also uses a CPU that the load needs.
 LONGEST_READ_S = 1.5
-# If more time than this remains until the deadline, tkperf waits until all pieces of a document have arrived.
+# If the remaining time until the deadline is longer than this, tkperf waits until all pieces of a document have
+# arrived.
 UNHURRIED_S = 0.1
-# An error message quotes at most this much of fio's stderr.
+# An error message quotes up to this number of bytes from the standard error of fio.
 KEPT_STDERR_BYTES = 8 << 10
 # Before fio prints the last document, it may have to wait for a deep queue, or for a device that does not answer until
-# the kernel resets the device (after 30 s by default, in several attempts).
+# the kernel resets it (after 30 s by default, in several attempts).
 LONGEST_SILENCE_S = 120.0
 # fio usually reaches its gate within a third of a second. On a loaded host, fio may need longer.
 LONGEST_START_S = 30.0
-# The longest time for which fio may continue after its planned end, or report without moving a byte. In a test with a
-# device that completed 1 IOPS and was reset, fio ended 69 s late. The kernel reports an error of a SCSI disk after 30 s
-# and five attempts. At 1 IOPS, a deep queue needs minutes to become empty.
+# The longest time for which fio may continue after its planned end, or report without a transferred byte. In a test
+# with a device that completed 1 IOPS and was reset, fio ended 69 s late. The kernel reports an error of a SCSI disk
+# after 30 s and five attempts. At 1 IOPS, a deep queue needs minutes to become empty.
 LONGEST_OVERRUN_S = 300.0
-# fio usually starts its first I/O 3 ms after the gate is opened. A start later than this limit is late.
+# fio usually starts its first I/O 3 ms after the gate is opened. A start after this time is late.
 LATE_S = 0.02
-# When the helper of a job at the gate ends, the kernel sends SIGCHLD to any thread of fio and so interrupts the
+# When the helper of a job at the gate ends, the kernel sends SIGCHLD to one of fio's threads and so interrupts the
 # thread's wait for I/O. With io_uring, fio treats this interruption as an error without a number (fio 3.33 makes the
-# system call without libc, so errno is not set). A job without a completed I/O then ends at once.
+# system call without libc, so errno is not set). A job without a completed I/O then ends immediately.
 NOT_TO_WAKE_FIO = (signal.SIGCHLD,)
 FOREVER = float("inf")
-# If the difference between the wall clock and the monotonic clock changes by this much within seconds, somebody has set
-# the wall clock. NTP changes the difference by only 2 ms in 4 s.
+# If the difference between the wall clock and the monotonic clock changes by this much within seconds, the wall clock
+# was set. NTP changes the difference by only 2 ms in 4 s.
 CLOCK_SET_S = 0.01
 # Documents that wait in the pipe may fill this share of the pipe's capacity.
 GATHERED_SHARE = 0.5
@@ -71,17 +72,17 @@ def at_once() -> float:
 
 
 class FioProcess:
-    """A fio job behind a gate.
+    """A fio job that waits at a gate or runs.
 
     ``on_reading`` is called with each reading while one of the waiting methods runs.
 
     Attributes:
-        shown_job: the job without the gate, in a form that anyone can run again.
-        starts_bytes: the start of each sequential job within its region; empty for other jobs.
+        shown_job: the job without the gate, in a form that a user can run again.
+        starts_bytes: the start of each sequential job within its region. It is empty for other jobs.
         last: the newest reading, which arrived at ``last_at_s``.
         document: the JSON document of this reading.
         start_took_s: the time from the start until all threads had reached the gate. It is set when the gate is opened.
-        released_s: the time just before the gate was opened. No I/O was done before this time.
+        released_s: the time just before the gate was opened. fio issued no I/O before this time.
         began_s: the beginning of I/O on the monotonic clock. This is the time at which the gate was opened, or a later
             time according to fio's clock.
     """
@@ -101,7 +102,7 @@ class FioProcess:
         """Start fio.
 
         Args:
-            load: the load of a step; None: fio fills a range.
+            load: the load of a step. None means that fio fills a range.
             folder: the folder for the files of this process. The method ``stop`` removes the folder.
             inherit: the file descriptors that fio inherits, such as the lock on the device.
         """
@@ -124,7 +125,7 @@ class FioProcess:
         self.ended = False
         self._stopped = False
         self._lost: str | None = None
-        # Number of fio's threads that are not job threads. None means that the number is not known yet.
+        # The number of fio's threads that are not job threads. None means that the number is not known yet.
         self._other_tasks: int | None = None
         self._process = start_process(
             ["fio", "--output-format=json+", "--status-interval=1", "--eta=never", job_path.name],
@@ -156,7 +157,7 @@ class FioProcess:
             if self._lost:
                 raise LostAtGateError(self._lost)
             if self._process.poll() is not None:
-                self._gate.close()  # fio's helpers keep the ends of its pipes open
+                self._gate.close()  # fio's helpers keep the ends of fio's pipes open
                 self.read_to_end(ignore)
             if self._gate.lost:
                 self.stop()
@@ -178,13 +179,13 @@ class FioProcess:
         """Open the gate. The first I/O of fio follows within milliseconds.
 
         Raises:
-            LostAtGateError: somebody removed the gate from its folder, so all waiting threads will fail.
+            LostAtGateError: the gate was removed from its folder, so all waiting threads will fail.
         """
         self.was_stopped()  # clear the record of earlier stops
         others = self._count_tasks() - self._threads
         self._other_tasks = others if others > 0 else None
         try:
-            # Read the clocks first. On a busy host, fio may do much I/O before tkperf runs again.
+            # Read the clocks first. On a busy host, fio may complete many I/Os before tkperf runs again.
             now_s, wall_clock_s = time.monotonic(), time.time()
             self._gate.open()
         except OSError as error:
@@ -209,7 +210,7 @@ class FioProcess:
     def jobs_ended(self) -> bool:
         """Return whether all job threads have ended, so that all I/Os are complete.
 
-        From this moment, fio needs 15 to 35 ms until its exit. Versions from 3.37 on need 110 to 150 ms.
+        After this moment, fio needs 15 to 35 ms until its exit. Version 3.37 and newer versions need 110 to 150 ms.
         """
         if self.ended:
             return True
@@ -220,12 +221,12 @@ class FioProcess:
     def _jobs_run(self) -> bool:
         """Return whether a job thread exists now.
 
-        If a thread exists, fio wrote all reports so far while its jobs ran.
+        If a job thread exists, fio wrote all previous reports while its jobs ran.
         """
         return self._other_tasks is not None and self._count_tasks() > self._other_tasks
 
     def report_now(self, deadline_s: float, on_reading: OnReading) -> None:
-        """Make fio report at once, and accept the report if it arrives before the deadline.
+        """Make fio report immediately, and accept the report if it arrives before the deadline.
 
         The helper thread of fio reports within 2 ms, even while fio ends its jobs.
         """
@@ -247,8 +248,8 @@ class FioProcess:
         return True
 
     def interrupt(self, longest_s: float) -> None:
-        """Make fio end its jobs, and wait at most ``longest_s`` for the outstanding I/O of the jobs. The caller must
-        call ``stop`` afterwards.
+        """Make fio end its jobs, and wait up to ``longest_s`` for the outstanding I/O of the jobs. The caller must call
+        ``stop`` afterwards.
         """
         if not self.ended:
             self._process.send_signal(signal.SIGINT)
@@ -283,9 +284,9 @@ class FioProcess:
         """Accept output of fio while ``wanted`` returns True and fio runs.
 
         Args:
-            every_s: a function that returns the interval at which ``wanted`` is called while fio prints nothing.
+            every_s: a function that returns the interval at which ``wanted`` is called while fio prints no output.
             until_s: the latest time by which fio must end, on the monotonic clock. At this time the process is stopped.
-            still_s: the longest time in seconds for which fio may move no byte.
+            still_s: the longest time in seconds for which fio may transfer no byte.
         """
         while not self.ended and wanted():
             self._read(every_s(), on_reading)
@@ -331,13 +332,15 @@ class FioProcess:
             raise fault
 
     def was_stopped(self) -> bool:
-        """Return whether a signal has stopped fio since the last call, or since fio was released."""
+        """Return whether a signal has stopped fio after the last call, or after fio was released."""
         self._look_for_stops()
         stopped, self._stopped = self._stopped, False
         return stopped
 
     def _look_for_stops(self) -> None:
-        """Ask the kernel for stops, including earlier stops. The kernel reports stops until the process has exited."""
+        """Ask the kernel whether the process was stopped, now or earlier. The kernel reports stops until the process
+        has exited.
+        """
         with suppress(ChildProcessError):  # the exit status of the process was already collected
             options = os.WSTOPPED | os.WCONTINUED | os.WNOHANG
             self._stopped |= os.waitid(os.P_PID, self._process.pid, options) is not None
@@ -354,7 +357,7 @@ class FioProcess:
         self.ended = True
 
     def _read(self, longest_s: float, on_reading: OnReading, *, waited: bool = False) -> None:
-        """Read the output that fio prints within ``longest_s``. If ``waited`` is True, the documents may have waited in
+        """Read the output that fio prints within ``longest_s``. ``waited`` states that the documents may have waited in
         the pipe before.
         """
         documents = self._pipes.read(longest_s)
@@ -393,8 +396,8 @@ class FioProcess:
         self.last = placed.with_bytes_of_counts(self._load)
 
     def _follow_wall_clock(self) -> float | None:
-        """Return the difference between the wall clock and the monotonic clock; None if the wall clock was set since
-        the last call.
+        """Return the difference between the wall clock and the monotonic clock. None means that the wall clock was set
+        after the last call.
         """
         before_s, self._wall_ahead_s = self._wall_ahead_s, _wall_ahead_s()
         return None if abs(self._wall_ahead_s - before_s) > CLOCK_SET_S else self._wall_ahead_s
@@ -402,13 +405,12 @@ class FioProcess:
     def _note_beginning(self) -> None:
         """Correct ``began_s`` according to fio's clock, because fio may begin late on a busy host.
 
-        fio 3.36 and newer report when their jobs began. Older versions show the beginning only in a
-        document that was written while jobs ran: the beginning is the time of the document minus the
-        running time of the jobs. fio writes the last document up to 150 ms after the jobs have ended,
-        so the last document would show a beginning that is too late. If tkperf reads a document late,
-        the beginning looks late on tkperf's clock only. If somebody set the wall clock, the beginning
-        looks late on the wall clock only. ``began_s`` therefore changes only if both clocks show a
-        late beginning.
+        fio 3.36 and newer report when their jobs began. Older versions show the beginning only in a document that was
+        written while jobs ran: the beginning is the time of the document minus the running time of the jobs. fio writes
+        the last document up to 150 ms after the jobs have ended, so the last document would show a beginning that is
+        too late. If tkperf reads a document late, the beginning seems late only on tkperf's clock. If the wall clock
+        was set, the beginning seems late only on the wall clock. ``began_s`` therefore changes only if both clocks show
+        a late beginning.
         """
         if self._began or self.last.elapsed_s <= 0 or self.released_s is None:
             return
@@ -435,17 +437,20 @@ class FioPipes:
         self._stderr = process.stderr.fileno()
         self._open = [self._stdout, self._stderr]
         self._splitter = DocumentSplitter()
-        self._buffer = memoryview(bytearray(PIPE_BYTES))  # created once, because creating it takes longer than reading
+        # the buffer is created once, because its creation takes longer than a read
+        self._buffer = memoryview(bytearray(PIPE_BYTES))
         self._stderr_text = b""
         self.ended = False
         for pipe in self._open:
             os.set_blocking(pipe, False)
-        with suppress(OSError):  # the kernel limits each user's pipe memory; a smaller pipe is sufficient
+        with suppress(OSError):  # the kernel limits each user's pipe memory, but a smaller pipe is sufficient
             fcntl.fcntl(self._stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._room_bytes = fcntl.fcntl(self._stdout, fcntl.F_GETPIPE_SZ)
 
     def has_room(self, document_bytes: int, seconds: float) -> bool:
-        """Return whether the documents of ``seconds`` fit into the pipe, so that fio never waits for tkperf."""
+        """Return whether the documents that fio prints in ``seconds`` fit into the pipe. fio then never waits for
+        tkperf.
+        """
         return document_bytes * (seconds + 1) <= GATHERED_SHARE * self._room_bytes
 
     def read(self, longest_s: float) -> list[bytes]:
@@ -464,7 +469,7 @@ class FioPipes:
         return list(self._splitter.feed(data)) if data else []
 
     def quote(self) -> str:
-        """Return fio's first lines of text for an error message; empty: fio printed no text."""
+        """Return fio's first lines of text for an error message. The result is empty if fio printed no text."""
         with suppress(BlockingIOError):
             if self._stderr in self._open:
                 self._read_stderr()
@@ -486,7 +491,7 @@ class FioPipes:
 
 def _wall_ahead_s() -> float:
     """Return the wall clock minus the monotonic clock, in seconds. The function reads both clocks three times and uses
-    the reading that took the shortest time, because a busy host may stop tkperf while the clocks are read.
+    the fastest reading, because a busy host may interrupt tkperf between the two clocks.
     """
     readings = [(time.monotonic(), time.time(), time.monotonic()) for _ in range(3)]
     before_s, wall_s, after_s = min(readings, key=lambda each: each[2] - each[0])

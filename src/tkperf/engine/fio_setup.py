@@ -24,9 +24,9 @@ OLDEST_FIO = (3, 33)
 # With io_uring, older versions round the queue depth up to a power of two. For a depth of 20, they
 # keep 32 I/Os outstanding (engines/io_uring.c, commit af0ad0fa).
 EXACT_URING_DEPTH = (3, 39)
-# With io_uring, older versions flush too often when other I/Os are outstanding. At a depth of 8, they flushed 20,927
-# times where 5,656 flushes were due. With every engine, they also flush again after each read until the next write.
-# With 90 % reads, they flushed 554 times where 63 flushes were due (io_u.c, commit 704a8cfe).
+# With io_uring, older versions flush too often while other I/Os are outstanding. At a depth of 8, they flushed 20,927
+# times where 5,656 flushes were due. With every engine, they also repeat the flush after each read until the next
+# write. With 90 % reads, they flushed 554 times where 63 flushes were due (io_u.c, commit 704a8cfe).
 EXACT_FLUSHES = (3, 38)
 # The results of older versions do not contain job_start.
 JOB_START = (3, 36)
@@ -52,7 +52,7 @@ _PROBE_IO_DEPTH = 32
 
 
 def find_fio_version() -> str:
-    """Return the version of the installed fio, e.g. ``fio-3.33``."""
+    """Return the version of the installed fio, such as ``fio-3.33``."""
     return _read_version()[0]
 
 
@@ -79,7 +79,8 @@ def _read_version() -> tuple[str, tuple[int, int]]:
 
 
 def find_limits() -> tuple[str, ...]:
-    """Return sentences about what the installed fio cannot do for tkperf, each with the first version that can.
+    """Return sentences about the functions that the installed fio lacks. Each sentence contains the first version with
+    the function.
 
     Raises:
         EngineError: the same errors as in ``find_fio_version``.
@@ -90,11 +91,11 @@ def find_limits() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenClock:
-    """The clock that gives the times of fio's I/Os.
+    """The clock from which fio reads the times of its I/Os.
 
     Attributes:
         words: the description of the clock for users.
-        clocksource: the value of fio's option ``clocksource``; None: fio chooses the clock.
+        clocksource: the value of fio's option ``clocksource``. None means that fio chooses the clock.
     """
 
     words: str
@@ -102,8 +103,8 @@ class ChosenClock:
 
 
 def choose_clock(root: Path = Path("/")) -> ChosenClock:
-    """Choose the CPU's clock (TSC) without fio's test of this clock at each start, unless there is a reason not to use
-    this clock.
+    """Return the CPU's clock (TSC) as the clock of fio, unless there is a reason not to use it. fio then does not test
+    this clock at each start.
 
     fio itself chooses this clock if its threads on all CPUs read equal times at the same moment. fio's test would run
     during the preceding step. tkperf replaces the test with two checks: the kernel uses the TSC only as long as the TSC
@@ -150,13 +151,16 @@ def choose_ioengine(
 ) -> ChosenEngine:
     """Return the first I/O engine with which fio can read the device. io_uring is tried before libaio.
 
-    The test uses the jobs and the queue depth of the run, because limits on locked memory or on asynchronous I/O appear
-    only with the full load. ``shown_path``: the name of the device in messages; None: ``path``. ``direct``: whether to
-    bypass the page cache, as runs do; some files do not allow direct I/O.
+    The test uses the jobs and the queue depth of the run, because limits on locked memory or on asynchronous I/O take
+    effect only with the full load.
+
+    Args:
+        shown_path: the name of the device in messages. None means ``path``.
+        direct: whether to bypass the page cache, as runs do. Some files do not allow direct I/O.
 
     Raises:
         UsageError: ``wanted`` is not the name of one of these engines.
-        EngineError: no engine works; the message contains fio's reason.
+        EngineError: no engine works. The message contains fio's reason.
     """
     reasons: list[str] = []
     for ioengine, obstacle in _find_obstacles(wanted, io).items():
@@ -174,7 +178,7 @@ def refuse_io(wanted: str | None, io: RequiredIo) -> None:
 
     Raises:
         UsageError: ``wanted`` is not the name of one of these engines.
-        EngineError: this version cannot do the I/O on any device; the message contains the reasons.
+        EngineError: this version cannot do the I/O on any device. The message contains the reasons.
     """
     obstacles = _find_obstacles(wanted, io)
     if all(obstacles.values()):
@@ -184,7 +188,7 @@ def refuse_io(wanted: str | None, io: RequiredIo) -> None:
 
 def _find_obstacles(wanted: str | None, io: RequiredIo) -> dict[str, str | None]:
     """Return the I/O engines to choose from. For each engine, return why the installed version of fio cannot do the I/O
-    with it on any device; None: this version can.
+    with this engine on any device. None means that this version can do the I/O.
     """
     if wanted is not None and wanted not in IO_ENGINES:
         raise UsageError(f"--engine {wanted}: choose {' or '.join(IO_ENGINES)}")
@@ -246,7 +250,7 @@ def find_rounding() -> str | None:
 
 
 def _why_not(path: str, block_bytes: int, ioengine: str, io: RequiredIo, direct: bool) -> str | None:
-    """Read a few blocks with fio. Return the reason for a failure; None: the read succeeded."""
+    """Read a few blocks with fio, and return the reason if the read fails. None means that the read succeeded."""
     answer, job = _read(
         path,
         f"--ioengine={ioengine}",
@@ -271,7 +275,7 @@ def read_bytes_per_s(path: str, capacity_bytes: int, *, seconds: int = PROBE_S) 
     """Return the rate of sequential reads from the start of the device over some seconds, in bytes per second.
 
     Raises:
-        EngineError: fio is missing or cannot read the device; the message contains the reason.
+        EngineError: fio is missing or cannot read the device. The message contains the reason.
     """
     answer, job = _read(
         path,

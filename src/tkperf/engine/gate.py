@@ -1,12 +1,12 @@
-"""The gate, which stops a started fio just before its first I/O until tkperf releases fio.
+"""The gate, which stops a started fio process just before its first I/O until tkperf releases it.
 
-Every job thread of the waiting fio runs a shell by the option ``exec_prerun``. The shell writes its process id to a
+With the option ``exec_prerun``, every job thread of the waiting fio runs a shell. The shell writes its process id to a
 file, so that tkperf can see which threads wait and which have died. The shell then opens LOCK, waits for a shared lock
 on this file (``flock -s 9``) and tests whether GO exists. After the gate is opened, no other program is started,
-because ``test`` is a command of the shell. In an earlier version, starting a program took 3 ms with two threads and
-15 ms with eight. tkperf holds the lock exclusively. To open the gate, tkperf creates GO and releases the lock. All
-threads then continue at once, and threads that arrive later do not wait. If tkperf dies, the kernel releases the lock,
-but GO does not exist. Every thread then fails instead of starting, so no fio process continues without tkperf.
+because ``test`` is a command of the shell. In an earlier version, starting a program took 3 ms with two threads and 15
+ms with eight. tkperf holds the lock exclusively. To open the gate, tkperf creates GO and releases the lock. All threads
+then continue immediately, and threads that arrive later do not wait. If tkperf dies, the kernel releases the lock, but
+GO does not exist. Every thread then fails instead of starting, so no fio process continues without tkperf.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ class Gate:
 
     @property
     def command(self) -> str:
-        """Return the shell command that exits with 0 after the gate was opened, and fails if tkperf died before."""
+        """Return the shell command that exits with 0 after the gate was opened. The command fails if tkperf died before
+        the gate was opened.
+        """
         lock, go, arrived = (shlex.quote(str(path)) for path in (self._lock_path, self._go_path, self._arrived_path))
         return f"echo $$ >> {arrived} && exec 9< {lock} && flock -s 9 && test -e {go}"
 
     @property
     def waiting(self) -> int:
-        """Return the number of threads that wait at the gate now."""
+        """Return the number of threads that currently wait at the gate."""
         return sum(_is_alive(pid) for pid in self._arrived())
 
     @property
@@ -68,9 +70,9 @@ class Gate:
         """Let all waiting threads pass.
 
         Raises:
-            OSError: somebody removed the gate from its folder. All waiting threads then fail.
+            OSError: the gate was removed from its folder. All waiting threads then fail.
         """
-        # Renaming a file succeeds even if the file system has become full. Creating a file might fail.
+        # The renaming of a file succeeds even if the file system has become full. The creation of a file might fail.
         self._shut_path.rename(self._go_path)
         self.close()
 

@@ -57,7 +57,8 @@ ENGINES: Mapping[str, DeviceEngine] = {FIO: _Fio()}
 
 
 def find_engine(ioengine: str | None = None) -> DeviceEngine:
-    """Return the engine that has the kernel interface ``ioengine``; None: return the default engine of runs.
+    """Return the engine that has the kernel interface ``ioengine``. If ``ioengine`` is None, return the default engine
+    of runs.
 
     Raises:
         UsageError: no engine has the interface.

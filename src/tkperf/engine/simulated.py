@@ -1,7 +1,7 @@
 """A simulated drive with the interface of an engine, for rehearsals and tests, without any I/O.
 
 The numbers are computed with a model (``simulation/``, docs/explanation/simulated-drive.md) and not measured on a
-device, so every result is marked SIMULATED. Time is simulated as well: an hour of measurement takes no real time.
+device, so every result is marked SIMULATED. Time is simulated as well: an hour of measurement needs no real time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tkperf.model.phases import Continuous, Fill
 from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
 from tkperf.model.workload import ActiveRange, Step, Workload
 
-# The telemetry of real drives is read at the same intervals.
+# The intervals, in s, at which telemetry is read. They are the same as for real drives.
 TEMPERATURE_EVERY_S, LOG_EVERY_S = 10.0, 60.0
 SAMPLE_S = 1.0
 # Remainders of a second, or of an amount, that are smaller than this are rounding errors of sums.
@@ -32,7 +32,7 @@ _NO_BYTE = 0.5
 
 
 class SimulatedEngine:
-    """Engine that runs a DriveModel. The same seed always produces the same results."""
+    """An engine that runs a DriveModel. The same seed always produces the same results."""
 
     name = "simulated"
     version: str | None = None
@@ -52,7 +52,7 @@ class SimulatedEngine:
         self._ready: tuple[EngineLoad, ...] = ()
         self._let_go: tuple[EngineLoad, float] | None = None
         self._begins_s = 0.0
-        # The stream that runs, and the length of its slices so far.
+        # The stream that is running, and the length of its slices so far.
         self._stream: Continuous | None = None
         self._stream_s = 0.0
         # The state of the drive has been computed up to this moment.
@@ -64,7 +64,7 @@ class SimulatedEngine:
         return self._clock_s
 
     def wait_until(self, clock_s: float) -> None:
-        """Let time pass without I/O until this moment on the simulated clock."""
+        """Let time pass without I/O until the given moment on the simulated clock."""
         self.rest()
         self._clock_s = max(self._clock_s, clock_s)
 
@@ -152,7 +152,8 @@ class SimulatedEngine:
         read, write = draw.finish(amount_bytes)
         lasted_s = duration_s if duration_s is not None else lasted_s
         ended_s = self._begins_s = self._lived_s = began_s + lasted_s
-        # The clock may already be later than the end, because time also passes if something waits during the load.
+        # The clock may already be later than the end, because time also passes if another part of tkperf waits during
+        # the load.
         self._clock_s = max(self._clock_s, ended_s)
         kind = "fill" if amount_bytes is not None else "step"
         return Execution(
@@ -163,7 +164,7 @@ class SimulatedEngine:
         )
 
     def _run_together(self, workload: Workload, duration_s: float, on_sample: OnSample) -> Execution:
-        """Run a combination, or a load with flushes, pauses, trims or partly random access, for a time."""
+        """Run a combination, or a load with flushes, pauses, trims or partly random access, for ``duration_s``."""
         began_s = self._begins_s
         draw = TogetherDraw(self.drive, workload, self._random, on_sample, since_s=self._stream_s)
         lasted_s = 0.0
@@ -211,7 +212,9 @@ def _build_drive(model: DriveModel, active_range_bytes: int, random: np.random.G
 
 
 class SimulatedTelemetry:
-    """Telemetry of a simulated drive, which is read as simulated time passes. ``clock`` returns the simulated time."""
+    """The telemetry of a simulated drive, which is read as simulated time passes. ``clock`` returns the
+    simulated time.
+    """
 
     def __init__(self, drive: SimulatedDrive, clock: Callable[[], float]) -> None:
         self._drive, self._clock = drive, clock
@@ -220,7 +223,7 @@ class SimulatedTelemetry:
 
     @property
     def facts(self) -> tuple[DriveFacts, ...]:
-        """Return the facts about the drive; empty if the model has neither heat nor counters."""
+        """Return the facts about the drive. The result is empty if the model has neither heat nor counters."""
         log = self._drive.read_log(0.0)
         if log is None:
             return ()
@@ -235,7 +238,7 @@ class SimulatedTelemetry:
         )
 
     def pass_to(self, now_s: float) -> None:
-        """Read the drive if a reading is due. The caller has already computed the drive's state at ``now_s``."""
+        """Read the drive if a reading is due. The caller must already have computed the drive's state at ``now_s``."""
         if now_s - self._log_s >= LOG_EVERY_S:
             self._look(now_s)
         elif now_s - self._temperature_s >= TEMPERATURE_EVERY_S:
@@ -248,15 +251,15 @@ class SimulatedTelemetry:
         return taken
 
     def take_troubles(self) -> Sequence[str]:
-        """Return nothing, because reading a model never fails."""
+        """Return an empty result, because a reading of a model never fails."""
         return ()
 
     def ask(self) -> None:
-        """Read the drive at once. This takes no simulated time."""
+        """Read the drive immediately. The reading needs no simulated time."""
         self._look(self._clock())
 
     def paused(self) -> AbstractContextManager[None]:
-        """Return an empty context, because reading a model disturbs nothing."""
+        """Return an empty context, because a reading of a model disturbs no measurement."""
         return nullcontext()
 
     def finish(self) -> None:

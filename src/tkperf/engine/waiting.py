@@ -1,4 +1,6 @@
-"""The fio processes of all loads that may be next. The processes wait at their gates until tkperf releases one."""
+"""The fio processes of all loads that may be next. The processes wait at their gates until tkperf releases one
+of them.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ from tkperf.engine.fio_process import FioProcess
 from tkperf.model.errors import EngineError, LostAtGateError
 from tkperf.model.workload import Step
 
-# fio needs a third of a second from its start to the gate. If the current step keeps the CPUs busy, fio needs several
-# times as long.
+# The time, in s, before the start of a load at which its fio process is started. fio needs a third of a second from its
+# start to the gate. If the current step keeps the CPUs busy, fio needs several times as long.
 PREPARE_AHEAD_S = 3.0
-# On a slow machine, fio is started earlier: the lead is this factor times the time that fio recently needed from its
-# start to the gate.
+# On a slow machine, fio is started earlier. The time before the load is this factor times the time that fio recently
+# needed from its start to the gate.
 START_MARGIN = 2.0
 # The interval at which tkperf checks whether all threads have reached their gate.
 GATE_POLL_S = 0.005
@@ -29,7 +31,9 @@ def step_of(load: EngineLoad) -> Step:
 
 
 class Waiting:
-    """The waiting processes, at most one for each load. At most one of these processes is released at a time."""
+    """The waiting processes, no more than one for each load. No more than one of these processes is released at
+    a time.
+    """
 
     def __init__(self, start: Callable[[EngineLoad], FioProcess]) -> None:
         self._start = start
@@ -42,7 +46,7 @@ class Waiting:
         return max(PREPARE_AHEAD_S, START_MARGIN * self._start_took_s)
 
     def note_start(self, process: FioProcess) -> None:
-        """Record how long the start of a released process took. A slow start is forgotten after a few steps."""
+        """Record how long the start of a released process took. A slow start affects only the next few steps."""
         self._start_took_s = max(process.start_took_s, self._start_took_s / 2)
 
     def __contains__(self, load: EngineLoad) -> bool:
@@ -66,7 +70,9 @@ class Waiting:
         return self._prepared[load].released_s is not None
 
     def prepare(self, load: EngineLoad) -> None:
-        """Start the fio process of a load, unless it already waits. If the start fails, a later call repeats it."""
+        """Start the fio process of a load, unless the process is already waiting. If the start fails, a later call
+        repeats it.
+        """
         if load not in self._prepared:
             with suppress(EngineError):
                 self._prepared[load] = self._start(load)
@@ -74,8 +80,8 @@ class Waiting:
     def let_go(self, load: EngineLoad, keep_up: Callable[[float], bool]) -> None:
         """Release the I/O of a load as soon as all its threads wait at the gate.
 
-        The wait lasts at most ``ahead_s``, the time in which the threads should have arrived. If the threads arrive
-        later, or are lost, the engine handles this case when it requests the load.
+        The method waits no longer than ``ahead_s``, the time in which the threads should have arrived. If the threads
+        arrive later, or are lost, the engine handles this case when it requests the load.
 
         Args:
             keep_up: a function that accepts the output of the current load until a moment on the monotonic clock. It
@@ -96,8 +102,8 @@ class Waiting:
             process.release()
 
     def take(self, load: EngineLoad) -> FioProcess | None:
-        """Return the process for a load. This process waits at its gate, or its gate is open. Other processes remain
-        until ``discard`` is called.
+        """Return the process for a load. The process waits at its gate, or its gate is open. Other processes continue
+        to wait until ``discard`` is called.
         """
         return self._prepared.pop(load, None)
 

@@ -1,4 +1,4 @@
-"""Simulation of a solid state drive second by second: its flash, its caches and its temperature."""
+"""A simulation of a solid state drive second by second: its flash, its caches and its temperature."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import Access, ActiveRange, Workload, Zone
 
 SUPERBLOCKS = 256
-# Number of slices of the active range. The zones of the PTS's composite workload (5, 15, 80 %) consist of whole slices.
+# The number of slices of the active range. The zones of the PTS's composite workload (5, 15, 80 %) consist of whole
+# slices.
 SLICES = 40
-# Greatest share of the flash that is written in one step of the simulation. Only drives that are written completely
-# within seconds, as in tests, reach this limit. They also settle, but over more seconds.
+# The greatest share of the flash that is written in one step of the simulation. Only drives that are written completely
+# within seconds, as in tests, reach this limit. They also reach a steady state, but need more seconds.
 _MOST_AT_ONCE = 0.25
 _NOTHING = 1e-6
 # If more than this share of a superblock is valid data, an idle drive does not copy the superblock.
 _WORTH_COLLECTING = 0.98
-# Most runs use a few loads for a long time. Streams that run together need the latency at another rate each second.
+# The greatest number of results that are stored. Most runs use a few loads for a long time. Streams that run together
+# need the latency at another rate each second.
 _MOST_REMEMBERED = 256
 
 
@@ -39,15 +41,15 @@ class WriteSpread:
 
 
 class FlashTranslation:
-    """The places of the valid data in the flash. Amounts are in bytes. Addresses count from the start of the active
-    range.
+    """The flash translation layer, which stores where the flash contains valid data. Amounts are in bytes. Addresses
+    count from the start of the active range.
     """
 
     def __init__(self, user_bytes: float, spare_share: float, active_bytes: float) -> None:
         self.superblock_bytes = user_bytes * (1 + spare_share) / SUPERBLOCKS
         self._slice_bytes = active_bytes / SLICES
-        # The axes are the slice and the superblock. During a sequential pass, the extra last slice contains the writes
-        # of the pass to the slice that the pass has reached.
+        # The axes are the slice and the superblock. During a sequential pass, the additional last slice contains those
+        # writes of the pass that belong to the slice at its current position.
         self._valid: Floats = np.zeros((SLICES + 1, SUPERBLOCKS))
         self.host_bytes = 0.0
         self.copied_bytes = 0.0
@@ -61,8 +63,8 @@ class FlashTranslation:
         self._copies: int | None = None
         self._copies_room = 0.0
         self._pass_slice, self._passed = 0, 0.0
-        # Random writes that ``_valid`` does not contain yet. Applying all of them with one exponential function is
-        # faster.
+        # Random writes that ``_valid`` does not contain yet. It is faster to apply all of them together with one
+        # exponential function.
         self._scattered: tuple[float, WriteSpread | None] = 0.0, None
         self.amplification = 1.0
 
@@ -114,7 +116,7 @@ class FlashTranslation:
         return position
 
     def trim(self, amount: float, spread: WriteSpread) -> None:
-        """Discard the valid data of trimmed addresses. The addresses are random, like those of random writes."""
+        """Discard the valid data of trimmed addresses. The addresses are random, as they are for random writes."""
         self._end_pass()
         self._scatter()
         hit = -np.expm1(-amount * spread.share / spread.span_bytes)
@@ -139,7 +141,7 @@ class FlashTranslation:
         """Copy the valid data of the next victim to the open superblock for copies.
 
         Returns:
-            The number of bytes that were copied; None: every superblock contains more valid data than ``most``.
+            The number of bytes that were copied. None means that every superblock contains more valid data than ``most``.
         """
         victim, valid = self._find_victim()
         if valid > most:
@@ -171,7 +173,9 @@ class FlashTranslation:
         return victim, float(totals[victim])
 
     def _make_room(self) -> float:
-        """Return the free bytes in the open superblock. If the open superblock is full, open another one first."""
+        """Return the number of free bytes in the open superblock. If the open superblock is full, open another
+        superblock first.
+        """
         if self._room > _NOTHING:
             return self._room
         self._scatter()
@@ -203,14 +207,14 @@ class FlashTranslation:
             self._passed = 0.0
 
 
-# A full buffer accepts writes in bursts. ``_BURST_SHARE`` of the writes wait ``_BURST_TIMES`` as long as the others.
-# The additional time is limited.
+# A full buffer accepts writes in bursts. ``_BURST_SHARE`` of the writes wait ``_BURST_TIMES`` as long as the other
+# writes. The additional time is limited.
 _BURST_SHARE, _BURST_TIMES, _BURST_MOST_US = 0.02, 6.0, 20_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Demand:
-    """The work that the I/O of a workload causes in the flash. The times in us are the times of one die."""
+    """The work that the I/O of a workload causes in the flash. The times in µs are the times of one die."""
 
     reads: float
     block_bytes: float
@@ -233,7 +237,7 @@ class _State:
 
 
 class FlashDrive:
-    """A drive that is simulated according to a ``FlashModel``."""
+    """A solid state drive that is simulated according to a ``FlashModel``."""
 
     def __init__(self, model: FlashModel, active_range_bytes: int, random: np.random.Generator) -> None:
         self._model = model
@@ -286,7 +290,7 @@ class FlashDrive:
         if keeps_up:
             share = 1.0
         elif share > limit:
-            share = 2 * limit - share  # above the limit of an interface there is no noise
+            share = 2 * limit - share  # a share above the limit of the interface is mirrored below the limit
         stall_s = self._moods.stall_s(self._at_s, duration_s)
         rate = answer.rate * share * (1 - stall_s / duration_s)
         self._advance(workload, demand, state, rate, duration_s)
@@ -354,7 +358,7 @@ class FlashDrive:
         return demand.write_flash_bytes * per_byte + demand.write_read_us
 
     def _collected_us(self, amplification: float) -> float:
-        """Return the die time in us for one byte of the host, including the copies that this byte causes."""
+        """Return the die time in µs for one byte from the host, including the copies that this byte causes."""
         return amplification * self._tlc_us + (amplification - 1) * self._read_us
 
     def _fold_us(self, amplification: float) -> float:
@@ -403,7 +407,7 @@ class FlashDrive:
         return answer
 
     def _advance(self, workload: Workload, demand: _Demand, state: _State, rate: float, duration_s: float) -> None:
-        """Update counters, flash, cache and heat after ``duration_s`` at a given rate of I/Os."""
+        """Update counters, flash, cache and heat to the state after ``duration_s`` at a given rate of I/Os."""
         self._at_s += duration_s
         written = rate * (1 - demand.reads) * demand.block_bytes * duration_s
         self._host_written += written
@@ -443,7 +447,8 @@ class FlashDrive:
         region = workload.region or self._range
         pages = mean_units(workload, model.page_bytes)
         missed = self._map_misses(workload, region) if random else 0.0
-        # A drive reads ahead, so sequential data is available on request if the dies are fast enough.
+        # A drive reads ahead, so sequential data is already in its buffer when it is requested if the dies are fast
+        # enough.
         wait_pages = max(1.0, pages / model.dies) if random else pages / model.dies
         flash_bytes = mean_units(workload, model.map_unit_bytes) * model.map_unit_bytes
         small = flash_bytes > block_bytes * 1.001
@@ -463,8 +468,8 @@ class FlashDrive:
         return demand
 
     def _map_misses(self, workload: Workload, region: ActiveRange) -> float:
-        """Return the share of random accesses that must first read a part of the address map. The map of hot zones
-        stays in memory.
+        """Return the share of random accesses that must first read a part of the address map. The part of the map for
+        hot zones stays in memory.
         """
         left = self._model.map_cached_bytes
         if left is None:

@@ -1,4 +1,4 @@
-"""Simulation of a hard disk second by second: the position of its heads, and the distance that they must move."""
+"""A simulation of a hard disk second by second: the position of its heads, and the distance that they must move."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from tkperf.engine.simulation.models import DiskModel
 from tkperf.engine.simulation.service import Latency, Moods, Second, balance
 from tkperf.model.workload import Access, ActiveRange, Workload, Zone
 
-# Mean of the square root of the distance between two random places, relative to the square root of the whole distance.
+# The mean of the square root of the distance between two random places, relative to the square root of the whole
+# distance.
 _MEAN_ROOT = 8 / 15
 
 
 class HardDisk:
-    """A drive that is simulated according to a ``DiskModel``."""
+    """A hard disk that is simulated according to a ``DiskModel``."""
 
     def __init__(self, model: DiskModel, active_range_bytes: int, random: np.random.Generator) -> None:
         self._model = model
@@ -25,7 +26,7 @@ class HardDisk:
         self._moods = Moods(model.misbehaviour)
         self.read_spread = self.write_spread = model.spread
         self.warning_c: float | None = None
-        # The write cache is off, so there is nothing to flush.
+        # The write cache is off, so it contains no data to flush.
         self.flush_s, self.suspend_s, self.reads_go_first = model.command_us / 1e6, 0.0, False
         self._at_s = 0.0
         self._written = 0.0
@@ -38,7 +39,7 @@ class HardDisk:
         """Do nothing, because the data on a disk does not change its speed."""
 
     def read_log(self, at_s: float) -> None:
-        """Return nothing, because the model has neither heat nor counters."""
+        """Return None, because the model has neither heat nor counters."""
 
     def idle(self, duration_s: float) -> None:
         self._at_s += duration_s
@@ -47,7 +48,7 @@ class HardDisk:
         """Return the rate of the media at an address, in bytes per second. This is the rate at which bytes pass the
         head.
 
-        All tracks are equally wide, so an address is proportional to the area outside its track.
+        All tracks are equally wide, so an address is proportional to the area outside the track of this address.
         """
         model = self._model
         shrunk = 1 - (model.inner_bytes_per_s / model.outer_bytes_per_s) ** 2
@@ -86,7 +87,7 @@ class HardDisk:
         return 60e6 / self._model.turns_per_minute
 
     def _seek_us(self, root_of_way: float) -> float:
-        """Return the seek time in us. The heads accelerate and brake, so the seek time grows with the square root of
+        """Return the seek time in µs. The heads accelerate and brake, so the seek time grows with the square root of
         the distance.
         """
         shortest, longest = self._model.shortest_seek_ms, self._model.longest_seek_ms
@@ -96,10 +97,10 @@ class HardDisk:
         return 1e3 * self._model.write_settle_ms * (1 - workload.read_percent / 100)
 
     def _random_us(self, workload: Workload) -> float:
-        """Return the time of one I/O in us, counted from the end of the preceding I/O.
+        """Return the time of one I/O in µs, counted from the end of the preceding I/O.
 
-        If the drive can choose among n I/Os, the heads move as between n stops of an elevator. The drive first serves
-        the I/O whose place on the platter reaches the head first.
+        If the drive can choose among n I/Os, the heads move like an elevator with n stops. The drive first serves the
+        I/O whose place on the platter reaches the head first.
         """
         region = workload.region or self._range
         choice = min(workload.total_outstanding_ios, self._model.queue_places)
@@ -125,7 +126,7 @@ class HardDisk:
             busy_us += between_us * min(1.0, block_bytes / self._model.stream_bytes)
         if workload.total_outstanding_ios == 1:
             # The next write arrives just after its place has passed the head, so the write waits for one rotation.
-            # Reads are served from the buffer.
+            # Reads are served from the buffer, so they do not wait.
             missed_us = self._turn_us * (1 - workload.read_percent / 100)
             return busy_us + self._model.command_us + missed_us
         return max(busy_us, self._model.command_us)

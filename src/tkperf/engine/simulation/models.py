@@ -1,5 +1,5 @@
 """The models of simulated drives with all numbers and units, and the presets. docs/explanation/simulated-drive.md
-explains them.
+explains the numbers.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from tkperf.model.errors import not_known
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misbehaviour:
-    """Faults of a drive; all of them are off by default.
+    """The faults of a drive. All of them are off by default.
 
     Attributes:
         unrest: the greatest share of the rate that each of three random losses subtracts. All three losses change with
-            every new load. Under one load the first loss changes every second, the second every 8 s, the third every
-            minute.
+            every new load. Under one load, the first loss changes every second, the second every 8 s, and the third
+            every minute.
         cliff_every_s, cliff_lasts_s: the interval at which the rate suddenly falls to ``cliff_share``, and the time for
-            which the rate stays there.
-        stall_every_s, stall_s: the interval of stalls without any answer, and the length of a stall, less than a
-            second.
+            which the rate stays low.
+        stall_every_s, stall_s: the interval of stalls without any answer, and the length of a stall, which is less than
+            a second.
         weaker_per_fill: the share of the rate that is lost each time that the capacity has been written once.
         fails_after_fills: how many times the capacity can be written before every I/O fails.
     """
@@ -217,9 +217,10 @@ PRESET_MODELS: dict[str, DriveModel] = {
     "unsteady": replace(_SATA, capacity_bytes=120_034_123_776, misbehaviour=Misbehaviour(unrest=0.6)),
     # The rate of this drive suddenly falls to a third for six minutes in every 45 minutes.
     "cliffs": replace(_SATA, misbehaviour=Misbehaviour(cliff_every_s=2700.0, cliff_lasts_s=360.0, cliff_share=0.33)),
-    # This drive does no I/O for 0.4 s every 13 minutes.
+    # This drive completes no I/O for 0.4 s every 13 minutes.
     "spikes-13min": replace(_SATA, misbehaviour=Misbehaviour(stall_every_s=780.0, stall_s=0.4)),
-    # This drive becomes slower each time that its capacity is written, and fails after six times.
+    # This drive becomes slower each time that its capacity is written, and fails after its capacity was written six
+    # times.
     "dying": replace(_SATA, misbehaviour=Misbehaviour(weaker_per_fill=0.3, fails_after_fills=6.0)),
 }
 

@@ -1,5 +1,5 @@
 """The seconds of a simulated drive as data, and the properties that all kinds of drives share: queueing, block sizes
-and misbehaviour.
+and faults.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tkperf.model.measurement import NO_IO, IoStats, Sample
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import Access, Arrival, BlockShare, Workload
 
-# On every drive, ``_RARE_SHARE`` of all I/Os take ``_RARE_TIMES`` as long as others (retries, writes of tables,
-# interrupts of the host). The additional time is limited.
+# On every drive, ``_RARE_SHARE`` of all I/Os take ``_RARE_TIMES`` as long as the other I/Os, because of retries, writes
+# of tables, and interrupts of the host. The additional time is limited.
 _RARE_SHARE, _RARE_TIMES, _RARE_SPREAD, _RARE_MOST_NS = 2e-4, 8.0, 5.0, 100e6
 # Number of seconds that are drawn together.
 _DRAWN_TOGETHER = 60
-# The spread of the share of such rare I/Os from second to second.
+# The spread, from second to second, of the share of such rare I/Os.
 _RARE_NOISE = 0.8
 _UPPER_LN = np.log(BUCKET_UPPER_NS + 1.0)
 
@@ -33,7 +33,9 @@ Ints = NDArray[np.int64]
 
 
 class Draw:
-    """The I/Os of a load: samples, drawn for many seconds together, and the statistics of all I/Os."""
+    """The I/Os of a load. They consist of samples, which are drawn for many seconds together, and of the statistics of
+    all I/Os.
+    """
 
     def __init__(
         self, drive: SimulatedDrive, workload: Workload, random: np.random.Generator, on_sample: OnSample
@@ -51,16 +53,16 @@ class Draw:
         self._owed = 0.0
 
     def add(self, second: Second, duration_s: float) -> None:
-        """Accept the next second of the load, or the last part of a second."""
+        """Add the next second of the load, or the last part of a second."""
         if len(self._seconds) == _DRAWN_TOGETHER:
             self._draw()
         self._seconds.append(second)
         self._durations_s.append(duration_s)
 
     def finish(self, amount_bytes: int | None = None) -> tuple[IoStats, IoStats]:
-        """Draw the seconds that are left. Return the statistics of all reads and of all writes.
+        """Draw the remaining seconds. Return the statistics of all reads and of all writes.
 
-        If ``amount_bytes`` is given, the writes add up to this amount.
+        If ``amount_bytes`` is given, the sum of the writes equals this amount.
         """
         self._draw(amount_bytes)
         read, write = (
@@ -71,7 +73,7 @@ class Draw:
 
     def _draw(self, amount_bytes: int | None = None) -> None:
         """Draw the samples of the collected seconds. If ``amount_bytes`` is given, the last sample is adjusted so that
-        the writes add up to this amount.
+        the sum of the writes equals this amount.
         """
         seconds, durations_s = self._seconds, self._durations_s
         counts = [self._count(second, long_s) for second, long_s in zip(seconds, durations_s, strict=True)]
@@ -84,7 +86,7 @@ class Draw:
         read = self._stats("read", seconds, reads, self._drive.read_spread)
         write = self._stats("write", seconds, writes, self._drive.write_spread)
         if amount_bytes is not None:
-            # The last block of a fill may be smaller than the others.
+            # The last block of a fill may be smaller than the other blocks.
             beyond = ios * block_bytes - amount_bytes
             write[-1] = replace(write[-1], bytes=write[-1].bytes - beyond)
         before = self.samples[-1:]
@@ -139,8 +141,8 @@ class Draw:
         return stats
 
     def _moved(self, ios: int) -> int:
-        """Return the bytes of ``ios`` I/Os according to the share of each block size. Fractions are rounded at
-        random.
+        """Return the number of bytes in ``ios`` I/Os, according to the share of each block size. Fractions are rounded
+        at random.
         """
         first, *others = block_shares(self._workload)
         left, moved = ios, 0
@@ -210,8 +212,8 @@ def _cumulated_share(upper_ln: Floats, mean_ns: Floats, spread: float) -> Floats
 
 Floats = NDArray[np.float64]
 
-# An unsteady drive changes its level at every new load, and at these intervals under the same load. Whatever the length
-# of a round or slice is, at least one of the three levels therefore differs between two rounds or slices.
+# The level of an unsteady drive changes with every new load, and at these intervals under the same load. For any length
+# of a round or slice, at least one of the three levels therefore differs between two rounds or slices.
 _SCALES_S = (1.0, 8.0, 60.0)
 # The n-th level is the fractional part of n times this number. For the distances that tests use, no five levels at
 # equal distances are close together.
@@ -220,7 +222,9 @@ _LEAST_SHARE = 0.02
 
 
 class Latency(NamedTuple):
-    """Latency of one direction in one second. ``slow_share`` of the I/Os take ``slow_times`` as long as the others."""
+    """The latency of one direction in one second. ``slow_share`` of the I/Os take ``slow_times`` as long as the other
+    I/Os.
+    """
 
     mean_ns: float
     slow_share: float = 0.0
@@ -228,7 +232,7 @@ class Latency(NamedTuple):
 
 
 class Second(NamedTuple):
-    """A second of a load, or less.
+    """A second of a load, or a part of a second.
 
     ``rate`` is the number of I/Os per second. ``stalled_ios`` of these I/Os also had to wait for ``stall_s``.
     """
@@ -257,16 +261,16 @@ class SimulatedDrive(Protocol):
     reads_go_first: bool
 
     def serve(self, workload: Workload, duration_s: float) -> Second:
-        """Serve the load for ``duration_s``, at most a second. The call changes the state of the drive."""
+        """Serve the load for ``duration_s``, which is limited to a second. The call changes the state of the drive."""
         ...
 
     def idle(self, duration_s: float) -> None:
-        """Let the drive do no I/O for ``duration_s``."""
+        """Change the state of the drive to the state after ``duration_s`` without I/O."""
         ...
 
     def trim(self, workload: Workload, amount_bytes: float) -> None:
-        """Discard the data of a random part of the load's region. A trim is not an I/O and takes no time in this
-        method.
+        """Discard the data of a random part of the load's region. In this method, a trim is not an I/O and needs no
+        time.
         """
         ...
 
@@ -300,12 +304,12 @@ def balance(
 
     Args:
         workload: if the workload has ``offered_iops`` and the drive can reach this rate, this rate is returned.
-        most: the rate at which some part of the drive is always busy.
-        response_us: a function that returns the response times of a read and of a write at a rate, in us. The times
-            do not decrease when the rate grows.
+        most: the rate at which one part of the drive is always busy.
+        response_us: a function that returns the response times of a read and of a write at a rate, in µs. The times do
+            not decrease when the rate grows.
         places: number of I/Os that the drive accepts at the same time. Other I/Os wait in the host.
-        writes_wait: whether, at the rate ``most``, only writes wait longer than ``response_us``, because the buffer
-            is full. Otherwise all I/Os wait.
+        writes_wait: whether, at the rate ``most``, only writes wait longer than ``response_us``, because the buffer is
+            full. Otherwise all I/Os wait.
     """
     reads = workload.read_percent / 100
     outstanding = workload.total_outstanding_ios
@@ -375,7 +379,7 @@ def mean_units(workload: Workload, unit_bytes: int) -> float:
 
 
 class Moods:
-    """The misbehaviour of one drive. ``at_s`` is the time in seconds since the drive was switched on."""
+    """The faults of one drive over time. ``at_s`` is the time in seconds since the drive was switched on."""
 
     def __init__(self, misbehaviour: Misbehaviour) -> None:
         self._does = misbehaviour

@@ -1,10 +1,11 @@
-"""Several streams on one simulated drive, with flushes, pauses and trims, and the share of the drive for each stream.
+"""A simulation of several streams on one drive, with flushes, pauses and trims. It computes the share of the drive that
+each stream receives.
 
 A drive serves one load at a time (``service.py``). This module divides each second among the streams. The model
 examines each stream alone twice: with the stream's own queue and with a deep queue. The results are the drive's time
-for one I/O, and the latency without other streams. All streams of a class then wait the same additional time. This
-time is so long that the I/Os of the class fit into the second. On a flash drive, reads form one class and precede
-writes, but reads wait for dies that program. On a hard disk, all I/Os form one class.
+for one I/O, and the latency without other streams. All streams of a class then wait the same additional time. This time
+is so long that the I/Os of the class fit into the second. On a flash drive, reads form one class and precede writes,
+but reads wait for dies that program. On a hard disk, all I/Os form one class.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from tkperf.model.workload import Access, Stream, Workload
 
 # A queue of this depth keeps any drive busy, so that the rate of the drive shows the time of one I/O.
 _DEEP_QUEUE = 1024
-# The model examines a stream for only this long, so that the examination does not change the drive's state.
+# The model simulates a stream only for this time, in s, so that the examination does not change the drive's state.
 _LOOK_S = 1e-6
-# As long as there are writes, reads use no more than this share of a drive's time.
+# While a stream writes, reads use no more than this share of a drive's time.
 _MOST_READ_SHARE = 0.85
-# The drive needs this time for a trim, and a little more for each byte.
+# The time, in s, that the drive needs for a trim, and the additional time for each byte.
 _TRIM_S, _TRIM_S_PER_BYTE = 60e-6, 1 / 400e9
 _STEPS_OF_SEARCH = 40
-# If a stream reaches its offered rate, at most this share of the drive's time is in use.
+# If a stream reaches its offered rate, the drive is busy for no more than this share of its time.
 _BUSIEST = 0.98
 _REACHED = 0.999
 
@@ -55,8 +56,8 @@ class _OneStream:
         self.draw = Draw(drive, _as_drawn(self.load), random, _ignore)
         flushed = replace(_as_drawn(self.load), flush_every=None, block_mix=())
         self.flushes = None if self.load.flush_every is None else Draw(drive, flushed, random, _ignore)
-        # For each kind of access: its share, the access with the stream's own queue, and the access with a deep queue.
-        # If a drive reaches an offered rate, one I/O is outstanding at a time.
+        # Each entry describes one kind of access: its share, the access with the stream's own queue, and the access
+        # with a deep queue. If a drive reaches an offered rate, one I/O is outstanding at a time.
         is_rated = self.load.offered_iops is not None
         self._parts = tuple(
             (
@@ -83,10 +84,11 @@ class _OneStream:
         return _Look(found, cost_s, latency_s)
 
     def look_at_use(self, use: float, look: _Look) -> Second:
-        """Return the stream's second with its latencies, while the drive is busy for the share ``use`` of its time,
-        including the stream's own I/Os.
+        """Return the stream's second with its latencies. The drive is busy for the share ``use`` of its time, including
+        the stream's own I/Os.
 
-        An I/O at an offered rate waits as long as if the stream were alone, at the rate that makes the drive as busy.
+        At an offered rate, an I/O waits as long as it would if the stream ran alone at the rate that keeps the drive
+        equally busy.
         """
         _, _, deep = self._parts[0]
         rate = min(use, _BUSIEST) / look.cost_s
@@ -109,7 +111,7 @@ class _OneStream:
         return rate if load.offered_iops is None else min(rate, load.offered_iops)
 
     def serve(self, rate: float, look: _Look, duration_s: float) -> None:
-        """Let the drive do the I/Os of the stream, which changes the state of the drive."""
+        """Let the drive serve the I/Os of the stream, which changes the state of the drive."""
         if self.load.trims:
             self._drive.trim(self.load, rate * duration_s * self.load.mean_block_bytes)
             return
@@ -120,7 +122,7 @@ class _OneStream:
 
 
 def _as_drawn(load: Workload) -> Workload:
-    """Return the load from which I/Os are drawn. Trims are drawn like writes."""
+    """Return the load from which I/Os are drawn. Trims are drawn in the same manner as writes."""
     return replace(load, trims=False)
 
 
@@ -150,7 +152,7 @@ class TogetherDraw:
         *,
         since_s: float = 0.0,
     ) -> None:
-        """Create the object. ``since_s`` is the time in seconds for which the streams have already run."""
+        """Create the streams' draws. ``since_s`` is the time in seconds for which the streams have already run."""
         self._drive = drive
         self._is_alone = not workload.is_combination
         self._streams = [_OneStream(stream, drive, random) for stream in workload.streams]
@@ -202,7 +204,9 @@ class TogetherDraw:
         return duration_s
 
     def finish(self, duration_s: float) -> tuple[Measurement, Measurement | None]:
-        """Return the measurement. Also return the totals with the lead-in, or None if there was no lead-in."""
+        """Return the measurement, and the totals that include the lead-in. The totals are None if there was no
+        lead-in.
+        """
         for stream in self._streams:
             stream.draw.finish()
             if stream.flushes is not None:
@@ -310,7 +314,9 @@ def _share(streams: Sequence[_OneStream], looks: dict[str, _Look], drive: Simula
 def _fit(
     streams: Sequence[_OneStream], looks: dict[str, _Look], flush_s: float, most: float
 ) -> tuple[dict[str, float], float]:
-    """Return the rates at which the streams use at most ``most`` of the drive's time, and their common wait in s."""
+    """Return rates of the streams that use no more than ``most`` of the drive's time, and the streams' common wait in
+    s.
+    """
 
     def rates(wait_s: float) -> dict[str, float]:
         return {stream.name: stream.rate(looks[stream.name].latency_s + wait_s, flush_s) for stream in streams}
