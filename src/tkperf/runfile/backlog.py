@@ -1,7 +1,7 @@
 """The entries that must be written to a run file, in their order. Entries that cannot be written yet stay in memory.
 
-If a disk is full for a moment, a network file system does not answer, or a reader locks the file, the run must neither
-end nor be delayed, because it may already have lasted for days.
+A disk may be full for a moment, a network file system may not answer, or a reader may lock the file. None of these must
+end or delay the run, because it may already have lasted for days.
 """
 
 from __future__ import annotations
@@ -30,20 +30,22 @@ READER_WAIT_S = 1.0
 # The interval between attempts to write while the measurement continues, and the duration of each attempt.
 REWRITE_EVERY_S = 5.0
 REWRITE_TAKES_S = 0.5
-# As entries in memory, the samples of a day and a half take about 20 MB.
+# For comparison: as entries in memory, the samples of a day and a half use about 20 MB.
 MOST_WAITING_BYTES = 256 << 20
 LONGEST_BACKLOG_S = 24 * 3600.0
 # At the end of the run no measurement is running, so tkperf waits until a user has freed space.
 LAST_WAIT_S = 600.0
-# If the user stopped the run, tkperf waits for less time. Nothing is lost, because the entries are saved elsewhere.
+# If the user stopped the run, tkperf waits for less time. No data is lost, because the entries are saved in another
+# file.
 STOPPED_WAIT_S = 30.0
-# At the end, tkperf first waits this long for a reader or a short delay. It then saves everything that can be saved.
+# At the end, tkperf first waits this long for a reader or until a short delay is over. It then saves all entries that
+# can be saved.
 RESCUE_AFTER_S = 5.0
-# Interval between reports about the same trouble.
+# The interval between reports about the same trouble.
 REPORT_EVERY_S = 600.0
 REPORT_AT_END_EVERY_S = 60.0
 # Folders in which a run is saved if neither its file nor the usual folder can be written. The last folder is in memory.
-# The files in this folder survive the end of tkperf, but not a reboot.
+# The files in the last folder survive the end of tkperf, but not a reboot.
 _FURTHER_FOLDERS = ("/var/tmp", "/dev/shm")  # noqa: S108 - mkdtemp makes a private folder in them
 
 SqlStatement = tuple[str, Sequence[Sequence[object]]]
@@ -54,10 +56,10 @@ Build = Callable[[Event], tuple[SqlStatement, ...]]
 
 @dataclass(slots=True, eq=False)
 class BacklogEntry:
-    """An event, and the statements of the transaction that stores the event, as soon as they are built.
+    """An event, and the statements of the transaction that stores it, as soon as these statements are built.
 
-    ``is_part``: whether the entry belongs to a running step. Such an entry is not needed after the end of the step.
-    ``is_frame``: whether the entry belongs to the minimum without which no reader can read the other entries.
+    ``is_part`` is true if the entry belongs to a running step. Such an entry is not needed after the end of the step.
+    ``is_frame`` is true if the entry belongs to the minimum without which no reader can read the other entries.
     """
 
     event: Event | None = None
@@ -84,7 +86,7 @@ class _Trouble:
 
 
 class Backlog:
-    """Entries that wait to be written to the database, the oldest first.
+    """The entries that wait to be written to the database, the oldest first.
 
     All waiting entries are written in one transaction. Each transaction needs several syncs, and a deep queue on the
     same disk delays each sync by tenths of a second. After a failure, each entry is written in a separate transaction.
@@ -118,7 +120,9 @@ class Backlog:
         self._frame.append(BacklogEntry(statements=statements))
 
     def _build_all(self) -> None:
-        """Convert events into statements. If Ctrl-C interrupts the conversion of an event, the next call repeats it."""
+        """Convert events into statements. If Ctrl-C interrupts the conversion of an event, the next call converts this
+        event again.
+        """
         for entry in self._waiting:
             if entry.event is not None:
                 entry.statements = self._build(entry.event)
@@ -135,11 +139,11 @@ class Backlog:
         """Write the waiting entries if possible. After a failure, write only when the next attempt is due.
 
         Returns:
-            A note if writing works again; None otherwise.
+            A note if writing works again. Otherwise, the result is None.
 
         Raises:
             RunFileError: the entries have waited too long, too many bytes wait, or the file cannot be written for a
-                reason that will not disappear by itself.
+                reason that is permanent.
         """
         if not self._waiting or self.lost is not None:
             return None
@@ -154,7 +158,7 @@ class Backlog:
         if trouble is None:
             return None
         if self._waiting:
-            trouble.tried_s = -math.inf  # writing works again, so the next call may continue at once
+            trouble.tried_s = -math.inf  # writing works again, so the next call may continue immediately
             return None
         self._trouble = None
         if not trouble.reported_s:
@@ -171,7 +175,8 @@ class Backlog:
         """Write all waiting entries. The method waits up to a limit until the file can be written.
 
         Args:
-            stopped: whether the user stopped the run and should therefore not wait long. Another Ctrl-C has no effect.
+            stopped: whether the user stopped the run. In this case, the method waits for less time, and another Ctrl-C
+                has no effect.
 
         Raises:
             RunFileError: the entries could not be written. The text names the file that contains the entries instead.
@@ -211,7 +216,9 @@ class Backlog:
             shutil.rmtree(rescued.parent, ignore_errors=True)
 
     def _wait(self, error: Exception) -> None:
-        """Record that writing failed, report the failure from time to time, and end the run at the limits."""
+        """Record that writing failed. Report the failure from time to time, and end the run when a limit is
+        exceeded.
+        """
         now_s = time.monotonic()
         error = find_write_cause(error, self._path)
         if not may_pass(error):
@@ -220,7 +227,7 @@ class Backlog:
             self._trouble = _Trouble(now_s, now_s, 0.0, error)
         trouble = self._trouble
         trouble.tried_s = now_s
-        # If a reader holds a lock for only some seconds, this is not reported.
+        # A lock that a reader holds for only a few seconds is not reported.
         is_news = not is_busy(error) or now_s - trouble.since_s >= 60
         if is_news and (not trouble.reported_s or now_s - trouble.reported_s >= REPORT_EVERY_S):
             trouble.reported_s = now_s
@@ -238,8 +245,8 @@ class Backlog:
             )
 
     def _try(self, *, until_s: float | None) -> Exception | None:
-        """Write the oldest entries one after the other. Return the error that stopped this; None: there was no
-        error.
+        """Write the oldest entries one after the other. Return the error that stopped the writing. None means that no
+        error occurred.
         """
         while self._waiting:
             try:
@@ -254,7 +261,7 @@ class Backlog:
         """Write entries in one transaction. If Ctrl-C interrupts the transaction, no entry is lost, and no entry is
         stored twice.
         """
-        if self._db.in_transaction:  # Ctrl-C arrived just after BEGIN
+        if self._db.in_transaction:  # in this case, Ctrl-C arrived just after BEGIN
             self._db.execute("ROLLBACK")
         self._db.execute("BEGIN IMMEDIATE")
         try:
@@ -265,7 +272,7 @@ class Backlog:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             elif not isinstance(error, Exception):
-                self._forget(count)  # Ctrl-C arrived just after COMMIT
+                self._forget(count)  # in this case, Ctrl-C arrived just after COMMIT
             # After other errors, SQLite itself has already rolled the transaction back.
             raise
         self._forget(count)
@@ -307,7 +314,8 @@ def describe_write_error(error: Exception) -> str:
 def write_rescue(
     db: sqlite3.Connection, name: str, frame: Iterable[BacklogEntry], waiting: Iterable[BacklogEntry]
 ) -> Path | None:
-    """Write a run file with the content of ``db`` and the waiting entries. Return its path; None: no folder accepts it.
+    """Write a run file with the content of ``db`` and the waiting entries. Return its path. None means that the file
+    could not be written in any folder.
 
     The new file is a complete run file, so the user need not combine two files.
 
@@ -324,7 +332,7 @@ def write_rescue(
 
 
 def _folders() -> Iterator[str]:
-    with suppress(OSError):  # there is no usual folder to which tkperf can write
+    with suppress(OSError):  # the usual folder for temporary files does not exist or cannot be written
         yield tempfile.gettempdir()
         yield from _FURTHER_FOLDERS
 

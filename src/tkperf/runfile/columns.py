@@ -1,9 +1,8 @@
 """Seconds and histograms as columns of integers. Each column or group of columns is a blob, compressed with zlib.
 
 A blob is an array of little-endian 64-bit integers whose bytes are regrouped: all lowest bytes, then all second bytes,
-and so on. Similar bytes are then next to each other, which halves the size after compression.
-docs/reference/run-file.md shows how to read the blobs with numpy. Reading is strict and limited, because a file may be
-damaged or malicious.
+and so on. Similar bytes are then neighbours, which halves the size after compression. docs/reference/run-file.md shows
+how to read the blobs with numpy. Reading is strict and limited, because a file may be damaged or malicious.
 """
 
 from __future__ import annotations
@@ -26,23 +25,26 @@ STREAM_SIDES = ("read", "write", "trim", "flush")
 SIDE_COLUMNS = ("ios", "bytes", "latency_ios", "latency_sum_ns", "latency_min_ns", "latency_max_ns")
 SECOND_COLUMNS = ("start_us", "duration_us", *(f"{side}_{column}" for side in DIRECTIONS for column in SIDE_COLUMNS))
 NO_EXTREME = -1
-"""Stands for an extreme latency that is not known. Any other negative number means that the file is damaged."""
+"""This number stands for an extreme latency that is not known. Any other negative number means that the file is
+damaged.
+"""
 SECOND_BYTES = 8 * len(SECOND_COLUMNS)
 
 _INTEGER_BYTES = 8
 _LEAST = [NO_EXTREME if name.endswith(("_min_ns", "_max_ns")) else 0 for name in SECOND_COLUMNS]
 _MOST = 2**63 - 1
-# Limit of the seconds of one step. It is a day and a half for a small blob, and up to ten days for larger blobs.
+# The limit of the seconds of one step. It is a day and a half for a small blob, and up to ten days for larger blobs.
 _ALWAYS_SECONDS, _MOST_SECONDS = 1 << 17, 10 * 86_400
-# Limit of filled buckets in all seconds of a step. A bucket is two integers, which usually take about a byte in a blob.
+# The limit of filled buckets in all seconds of a step. A bucket consists of two integers, which usually need about a
+# byte in a blob.
 _ALWAYS_FILLED, _FILLED_PER_BYTE, _MOST_FILLED = 4 << 20, 8, 32 << 20
-# The same limit for a view of a running run, which reads the file repeatedly. An hour of reads and writes contains less
-# than a million filled buckets.
+# The limit of filled buckets for a view of a running run, which reads the file repeatedly. An hour of reads and writes
+# contains less than a million filled buckets.
 _MOST_FILLED_IN_PASSING = 2 << 20
 # fio reads its counts one after the other while its threads continue. The total of a histogram therefore differs
 # slightly from the count of I/Os. If fio itself was delayed, the difference is larger.
 _MOST_TRAILING_IOS, _MOST_TRAILING_SHARE = 1024, 0.5
-# The last document of fio has about a third of this size if a thousand threads fill every bucket.
+# The last document of fio reaches about a third of this size if a thousand threads fill every bucket.
 _MOST_OUTPUT_BYTES, _ALWAYS_OUTPUT_BYTES, _OUTPUT_PER_BYTE = 256 << 20, 16 << 20, 100
 
 _ENDS_ELSEWHERE = "it does not end where it should"
@@ -82,7 +84,7 @@ def unpack_integers(blob: bytes, most: int) -> IntArray:
 
 
 def _unpack_with(unpacker: zlib._Decompress | lzma.LZMADecompressor, blob: bytes, most_bytes: int) -> bytes:
-    """Return the uncompressed data. The size is limited, because a small blob can expand to more than fits in
+    """Return the uncompressed data. The size is limited, because the data of a small blob can be larger than the
     memory.
     """
     data = unpacker.decompress(blob, most_bytes + 1)
@@ -113,7 +115,7 @@ def decode_histogram(blob: bytes | None) -> Histogram:
 
 
 def encode_seconds(samples: Sequence[Sample]) -> bytes | None:
-    """Return a blob with all ``SECOND_COLUMNS``, one after the other; None: there are no samples."""
+    """Return a blob that contains all ``SECOND_COLUMNS``, one after the other. None means that there are no samples."""
     if not samples:
         return None
     # The last second of a step may be shorter than a microsecond.
@@ -139,7 +141,7 @@ def encode_second_histograms(samples: Sequence[Sample]) -> bytes | None:
     """Return a blob with coarse histograms: the number of filled buckets of each second, then the buckets, then the
     I/Os.
 
-    The histograms of the reads are first. None: there are no samples.
+    The histograms of the reads are first. None means that there are no samples.
     """
     return _encode_histograms(samples, DIRECTIONS) if samples else None
 
@@ -158,8 +160,9 @@ def _encode_histograms(parts: Sequence[Sample | StreamPart], sides: Sequence[str
 
 
 def encode_stream_seconds(parts: Sequence[StreamPart]) -> tuple[bytes | None, bytes | None]:
-    """Return two blobs for the seconds of a stream, without their times: ``SIDE_COLUMNS`` of each of ``STREAM_SIDES``
-    one after the other, and the coarse histograms in the same order; None: there are no seconds.
+    """Return two blobs for the seconds of a stream, without their times. The first blob contains ``SIDE_COLUMNS`` of
+    each of ``STREAM_SIDES`` one after the other. The second blob contains the coarse histograms in the same order. None
+    means that there are no seconds.
     """
     if not parts:
         return None, None
@@ -219,7 +222,8 @@ def decode_seconds(blob: bytes | None) -> IntArray:
 
 
 def decode_samples(seconds: bytes | None, histograms: bytes | None) -> tuple[Sample, ...]:
-    """Return the seconds of a step as records. The width of a histogram's buckets is at most 1/16 of their value.
+    """Return the seconds of a step as records. The width of a histogram's buckets does not exceed 1/16 of their
+    value.
 
     Raises:
         ValueError: a blob is damaged, or the two blobs do not belong together.
@@ -228,8 +232,8 @@ def decode_samples(seconds: bytes | None, histograms: bytes | None) -> tuple[Sam
 
 
 def decode_newest_samples(seconds: bytes | None, histograms: bytes | None, most: int) -> NewestSamples:
-    """Return the last seconds of a step as records like ``decode_samples``, but at most ``most`` of them. Records of
-    all seconds could take gigabytes.
+    """Return the last seconds of a step as records, limited to ``most`` records. Records of all seconds, as
+    ``decode_samples`` returns them, could need gigabytes.
 
     Raises:
         ValueError: a blob is damaged, contains too many buckets for a quick look, or does not belong to the other blob.
@@ -266,7 +270,7 @@ def _decode_samples(
 def _decode_histograms(
     blob: bytes, seconds: int, first: int, most_filled: int, *, sides: int = len(DIRECTIONS)
 ) -> Iterator[Histogram]:
-    """Yield the histograms beginning with second ``first``: the histograms of the reads, then the histograms of the
+    """Yield the histograms, beginning with second ``first``: the histograms of the reads, then the histograms of the
     writes, and so on.
     """
     count = sides * seconds
@@ -318,7 +322,9 @@ def _total_of(side: IntArray) -> IoStats:
 
 
 def _sum_exactly(column: IntArray) -> int:
-    """Return a sum that may need more than 63 bits. Python's integers cannot overflow, but are slower than numpy's."""
+    """Return a sum that may need more than 63 bits. Python's integers cannot overflow, but are slower than the integers
+    of numpy.
+    """
     if int(column.max(initial=0)) <= _MOST // max(1, column.size):
         return int(column.sum())
     return sum(column.tolist())
@@ -343,8 +349,8 @@ def _as_stats(side: IntArray, histograms: Iterator[Histogram]) -> list[IoStats]:
 
 
 def find_misfits(stats: Sequence[IoStats]) -> NDArray[np.bool_]:
-    """Return for each second whether its histogram contradicts its count of I/Os. If all histograms are empty, none
-    does.
+    """Return for each second whether its histogram contradicts its count of I/Os. If all histograms are empty, no
+    histogram contradicts a count.
     """
     totals = np.array([each.histogram.total for each in stats], dtype=np.int64)
     latency_ios = np.array([each.latency_ios for each in stats], dtype=np.int64)
@@ -359,7 +365,7 @@ def as_seconds(table: IntArray, sides: Sequence[IntArray] = ()) -> Seconds:
 
     Args:
         table: the result of ``decode_seconds``.
-        sides: tables of ``SIDE_COLUMNS`` that are added up in place of reads and writes.
+        sides: tables of ``SIDE_COLUMNS`` that are added up instead of reads and writes.
     """
     if not table.size:
         return Seconds()
@@ -380,7 +386,8 @@ def as_seconds(table: IntArray, sides: Sequence[IntArray] = ()) -> Seconds:
 
 
 def possible_samples(samples: Sequence[Sample]) -> tuple[tuple[Sample, ...], str | None]:
-    """Return samples that a reader accepts, and a text with the number of changes; None: no changes were necessary.
+    """Return samples that a reader accepts, and a text with the number of changes. None means that no changes were
+    necessary.
 
     An impossible extreme becomes "not measured". An impossible second is omitted.
     """
@@ -427,13 +434,13 @@ _LEAST_DICTIONARY_BYTES, _MOST_DICTIONARY_BYTES = 4096, 8 << 20
 
 
 def compress_output(data: bytes) -> bytes | None:
-    """Return raw fio output as a standard .xz stream, which any tool can read. It has half the size that zlib reaches.
-    None: there is no output.
+    """Return raw fio output as a standard .xz stream, which any tool can read. The stream has half the size of the same
+    output compressed with zlib. None means that there is no output.
     """
     if not data:
         return None
-    # A compressor needs twelve times the memory of its dictionary, and gains nothing if the dictionary exceeds the
-    # data.
+    # A compressor needs twelve times the memory of its dictionary. A dictionary that is larger than the data does not
+    # improve the compression.
     dictionary = min(max(len(data), _LEAST_DICTIONARY_BYTES), _MOST_DICTIONARY_BYTES)
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": dictionary}]
     return lzma.compress(data, filters=filters)

@@ -1,12 +1,12 @@
-"""Limits for the time and memory that reading a run file may take. A stranger's file can expand far beyond
-its size.
+"""Limits for the time and memory that may be used to read a run file. The content of a file from an unknown source can
+be far larger than the file.
 
 Examples are pages that are listed many times, text that all rows share, compressed zeroes, an endless view in place of
-a table, and a million warnings. With such content, reading a file of 2 MB could take gigabytes and hours.
-docs/reference/run-file.md lists the limits. Each limit is at least ten times what the largest run of 24 hours needs
-(tests/runfile/test_limits.py). If a file is larger than USUAL_FILE_BYTES, its limits are larger in proportion. A run of
-16 loads at the same time, which tkperf cannot measure yet, counts as 17 runs. Each of its steps has rows, seconds and
-histograms for each load and for their sum. The file of such a run is larger by the same factor, and so are the limits.
+a table, and a million warnings. With such content, the reader of a file of 2 MB could need gigabytes and hours.
+docs/reference/run-file.md lists the limits. Each limit is at least ten times the amount that the largest run of 24
+hours needs (tests/runfile/test_limits.py). If a file is larger than USUAL_FILE_BYTES, its limits are larger in
+proportion. A run of 16 loads at the same time counts as 17 runs. Each of its steps has rows, seconds and histograms for
+each load and for their sum. The file of such a run is larger by the same factor, and so are the limits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tkperf.runfile.writers import is_being_written, journal_of, may_roll_back, 
 
 MOST_FILE_BYTES = 2 * GIB
 USUAL_FILE_BYTES = 60_000_000
-# If the file of a running run is larger, it is not copied to memory, because a copy takes twice the size of the file.
+# If the file of a running run is larger, it is not copied to memory, because a copy needs twice the size of the file.
 MOST_COPIED_BYTES = 200 * MIB
 
 MOST_ROWS = {
@@ -50,28 +50,30 @@ MOST_ROWS = {
     "warning": 10_000,
     "resumption": 1000,
 }
-"""Limit of the number of rows in each table, for a file of the usual size."""
+"""The limit of the number of rows in each table, for a file of the usual size."""
 MOST_SECTIONS, MOST_DRIVES, MOST_DISTURBANCES_OF_A_STEP, MOST_LEFT_OUT = 1000, 256, 1000, 60_000
-# A combination consists of at most 16 streams.
+# A combination consists of up to 16 streams.
 MOST_STREAMS_OF_A_STEP = 64
 MOST_SECONDS = 2_000_000
-# A view of a running run shows only the newest seconds, because records of all seconds of a long step could take
-# gigabytes. A stored part of a running step contains about a minute. After a long pause, a look shows only the newest
-# steps second by second.
+# A view of a running run shows only the newest seconds, because records of all seconds of a long step could need
+# gigabytes. A stored part of a running step contains about a minute. If the previous reading was long ago, the view
+# shows only the newest steps second by second.
 MOST_NEWEST_SECONDS, MOST_NEWEST_STEPS = 1200, 60
-# Limit of workloads, counted in each section. Each workload is a row of tables and a line of charts. With five rounds
-# of a minute each, 24 hours contain 288 workloads. A sweep may have 1,024 workloads, which take 85 hours.
+# The limit of workloads, counted in each section. Each workload is a row of tables and a line of charts. With five
+# rounds of a minute each, 24 hours contain 288 workloads. A sweep may have 1,024 workloads, which take 85 hours.
 MOST_CELLS = 3700
-# Limit of the number of steps, multiplied by the number of sections and by the number of workloads. A run with many
-# sections or workloads has few steps for each. The busiest day has 6,000 steps in 43 sections. An import may have 1,000
-# sections with 12 steps each, and a sweep 1,024 workloads with 29 rounds each.
+# The limit of the number of steps, multiplied by the number of sections and by the number of workloads. A run with many
+# sections or workloads has few steps for each of them. The busiest day has 6,000 steps in 43 sections. An import may
+# have 1,000 sections with 12 steps each, and a sweep 1,024 workloads with 29 rounds each.
 MOST_STEPS_TIMES_SECTIONS, MOST_STEPS_TIMES_WORKLOADS = 12_000_000, 30_000_000
-# Limit of curves and tables in the plans of all tests. Each is counted once for each workload, or step, of its section.
+# The limit of curves and tables in the plans of all tests. Each of them is counted once for each workload, or step, of
+# its section.
 MOST_PLANNED_VALUES, MOST_PLANNED_POINTS = 100_000, 2_000_000
-# Limit of tables and indexes in the database. A run file has 16.
+# The limit of tables and indexes in the database. A run file has 16.
 _MOST_TABLES = 100
 
-# Limits of the characters in a value: first for most texts, then for texts that contain JSON or a fio job.
+# Limits of the characters in a value. The first limit is for most texts, and the second limit for texts that contain
+# JSON or a fio job.
 _TEXT_CHARACTERS = 64 * 1024
 _LONG_TEXTS = {
     ("run", "value"): MIB,
@@ -80,16 +82,16 @@ _LONG_TEXTS = {
     ("job", "text"): MIB,
     ("outcome", "outcome"): 256 * 1024,
 }
-# Names have a smaller limit, because many sentences, tables and charts repeat them. The longest is the path of a
-# device.
+# The limit for names is smaller, because many sentences, tables and charts repeat them. The longest name is the path of
+# a device.
 _NAMES, _NAME_CHARACTERS = frozenset({"name", "section", "drive", "source", "code", "test"}), 4096
 # Greatest number of bytes in a value that SQLite returns. The largest value in a run file is the last
 # document of fio for a thousand threads.
 _VALUE_BYTES = 64 * MIB
 
-# Memory for one reading and for the results computed from it. bench/hostile_files.py measured the
-# memory for a row of each table, for a histogram with its filled buckets, and for each character of
-# JSON. A small row takes about 1 KB.
+# The memory for one reading and for the results that are computed from it. bench/hostile_files.py measured the memory
+# for a row of each table, for a histogram with its filled buckets, and for each character of JSON. A small row needs
+# about 1 KB.
 MEMORY_BYTES = 450_000_000
 ROW_BYTES = {"step": 5000, "telemetry": 600, "verdict": 5000, "outcome": 8000, "test": 8000, "resumption": 4000}
 _SMALL_ROW_BYTES, _BUCKET_BYTES, _JSON_BYTES = 1000, 24, 24
@@ -108,7 +110,8 @@ _JSON_COLUMNS = (
     "block_mix",
     "zones",
 )
-# Limits for all readings together, because they take time: the operations of SQLite, and the unpacked bytes.
+# Limits of the operations of SQLite and of the unpacked bytes. They apply to all readings together, because operations
+# and unpacking need time.
 WORK, WORK_PER_BYTE = 50_000_000, 100
 UNPACKED_BYTES, UNPACKED_PER_BYTE = 256 * MIB, 40
 
@@ -136,7 +139,7 @@ def most_characters(table: str, column: str) -> int:
 
 
 class Meter:
-    """Counter of the data that is read from a file, and of the time and memory that reading takes.
+    """A counter of the data that is read from a file, and of the time and memory that the reading needs.
 
     Raises:
         ExcessError: any method that counts raises this error when a limit is exceeded.
@@ -147,13 +150,13 @@ class Meter:
         self._share = max(1.0, file_bytes / USUAL_FILE_BYTES)
         self._work_left = WORK + WORK_PER_BYTE * file_bytes
         self._unpacked_left = UNPACKED_BYTES + UNPACKED_PER_BYTE * file_bytes
-        # For the last row of each table: the types of the values, and the positions of the texts.
+        # The types of the values and the positions of the texts in the last row of each table.
         self._types: dict[str, tuple[type, ...]] = {}
         self._texts: dict[str, list[int]] = {}
         self.begin()
 
     def begin(self) -> None:
-        """Begin another reading. The memory of the previous reading counts as free."""
+        """Begin another reading. The memory of the previous reading then counts as free."""
         self._memory_left = MEMORY_BYTES * self._share
         self._seconds_left = self.most(MOST_SECONDS)
 
@@ -240,11 +243,11 @@ def open_metered(
     """Open the database of a run file, and check the database before its content is used.
 
     Args:
-        content: all bytes of the file, for a caller that must not open the file or the files next to it again.
-        locked_s: how long to wait for the lock of another program, in seconds; None: ``LOCKED_S``.
+        content: all bytes of the file, for a caller that must not open the file or its journal again.
+        locked_s: how long to wait for the lock of another program, in seconds. None means ``LOCKED_S``.
     """
     status = _require_database(path)
-    # The file may have grown since it was read.
+    # The file may have become larger after it was read.
     meter = Meter(status.st_size if content is None else len(content))
     if content is None:
         with only_confined():
@@ -270,7 +273,7 @@ def _open(path: Path, status: os.stat_result, locked_s: float) -> sqlite3.Connec
     """Open a database by the name of its file.
 
     SQLite must not receive a journal that another user created. As root, SQLite would give this journal to the owner of
-    the database, even if it only reads the database. It would later roll the journal back as if it were its own.
+    the database, even if it only reads the database. It would later roll the journal back like a journal of its own.
     """
     real = path.resolve()
     found = os.path.lexists(journal_of(real))
@@ -301,8 +304,10 @@ def text_or_bytes(raw: bytes) -> str | bytes:
 
 
 def _require_database(path: Path) -> os.stat_result:
-    """Return the status of the file. SQLite itself would wait forever at a pipe or at some files under /proc."""
-    if not stat.S_ISREG(path.stat().st_mode):  # opening a device may have an effect, such as rewinding a tape
+    """Return the status of the file. Without this check, SQLite would wait forever if the path is a pipe or one of some
+    files under /proc.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):  # opening a device can have a side effect, such as rewinding a tape
         raise RunFileError(f"{path} is not a run file of tkperf, because it is not a regular file")
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
@@ -320,7 +325,8 @@ def _require_database(path: Path) -> os.stat_result:
         os.close(descriptor)
     if header and not header.startswith(_HEADER):
         raise RunFileError(f"{path} is not a run file of tkperf{CONVERT}")
-    if _WAL in header[_WAL_AT:]:  # SQLite would create two files next to the database, even if it only reads
+    # SQLite would create two additional files in the folder of the database, even if it only reads
+    if _WAL in header[_WAL_AT:]:
         raise RunFileError(
             f"{path} is a database in WAL mode, which tkperf never uses. Make the file readable with: sqlite3 {path} "
             "'PRAGMA journal_mode=DELETE'"

@@ -1,4 +1,4 @@
-"""The readable rows in the log of a run file, in their order: purges, steps, verdicts and outcomes."""
+"""The log of a run file: its readable rows in their order, which are purges, steps, verdicts and outcomes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class LogRows:
 
     Attributes:
         entries: all rows that were read, in their order.
-        counted_bytes: memory for these rows, counted as for the limits.
+        counted_bytes: memory for these rows, counted as it is for the limits.
         places: the sequence number of each step, by test, section, kind, number, position and start. The start is
             needed because a section may have several fills, and a step may have been measured again.
     """
@@ -115,7 +115,7 @@ class LogRows:
         found: set[int] = set()
         lost: list[LostRows] = []
         left_unread = {} if self._histograms else dict.fromkeys(HISTOGRAM_COLUMNS)
-        # Files from a tkperf version without streams do not have this column.
+        # Files from a version of tkperf without streams do not have this column.
         present = {row["name"] for row in self._db.execute("PRAGMA table_info(step)")}
         left_unread |= dict.fromkeys(name for name in STEP_COLUMNS if name not in present)
         names = ", ".join(name for name in STEP_COLUMNS if name not in left_unread)
@@ -148,7 +148,7 @@ class LogRows:
             self._name_lost_steps(tests, found, lost)
 
     def _step(self, test: str, columns: Columns) -> StepRecord | None:
-        """Return the step that a row contains; None: the step is omitted."""
+        """Return the step that a row contains. None means that the step is omitted."""
         job = self._job(columns["job_id"])
         columns["job_file"] = "" if isinstance(job, Exception) else job
         try:
@@ -180,7 +180,7 @@ class LogRows:
         query = f"SELECT {names} FROM stream WHERE step_sequence = ? ORDER BY number LIMIT ?"  # noqa: S608 - own names only
         try:
             require_few(columns["streams"], MOST_STREAMS_OF_A_STEP, "rows of table stream of one step")
-            # Ask for one row more than expected, to detect too many rows.
+            # The query requests one row more than expected, to detect whether there are too many rows.
             cursor = self._db.execute(query, (columns["sequence"], columns["streams"] + 1))
             rows = [dict(zip(row.keys(), tuple(row), strict=True)) | left_unread for row in cursor]
             if len(rows) != columns["streams"]:
@@ -198,8 +198,8 @@ class LogRows:
         return step
 
     def _job(self, job_id: object) -> str | Exception:
-        """Return the text of a job. Several steps share a job, so these steps stay readable if their job is
-        unreadable.
+        """Return the text of a job, or the error that makes it unreadable. Several steps share a job, and these steps
+        stay readable without the text.
         """
         if job_id not in self._jobs:
             try:
@@ -212,8 +212,8 @@ class LogRows:
         return self._jobs[job_id]
 
     def _name_lost_steps(self, tests: Mapping[int, str], found: Collection[int], lost: Sequence[LostRows]) -> None:
-        """Report steps whose rows are lost, with the help of the index, so that the rounds of these steps are known to
-        be incomplete.
+        """Report steps whose rows are lost. The index of the table still lists these steps, so their rounds are known
+        to be incomplete.
         """
         reason = lost[0][2] if lost else "its row is lost"
         columns = "sequence, test_id, section, kind, number"
@@ -238,10 +238,10 @@ class LogRows:
         return tuple(self._salvage.parse(rows, parse_disturbance, lambda _: name, test=test))
 
     def count_disturbed(self, record: RunRecord) -> int | None:
-        """Return the number of disturbed steps from which results are computed, including fills, without parsing their
-        rows.
+        """Return the number of disturbed steps from which results are computed, including fills. The rows of the steps
+        are not parsed.
 
-        None: the steps were not watched, as on a simulated drive.
+        None means that the steps were not watched, as on a simulated drive.
         """
         tests = {test.id for test in record.tests}
         stretches = find_stretches(record)
@@ -309,7 +309,9 @@ class LogRows:
         return newest, NewestSamples(left_out=total - len(kept_samples), samples=kept_samples)
 
     def _add_streams(self, part_number: int, newest: NewestSamples) -> tuple[Sample, ...]:
-        """Return the seconds of a part of the running step. If the step has streams, add the seconds of its streams."""
+        """Return the seconds of a part of the running step. If the step has streams, the result includes the seconds of
+        its streams.
+        """
         columns = "name, seconds, second_histograms"
         query = f"SELECT {columns} FROM under_way_stream_part WHERE part_number = ? ORDER BY rowid LIMIT ?"  # noqa: S608 - own names only
         has_streams = any(row.get("streams") for row in self._salvage.rows("under_way"))

@@ -49,14 +49,12 @@ _AFTER_ALL = 2**63 - 1
 
 
 class RunFile:
-    """A run file opened for reading. Another process may still write the file, or its writer may have been
-    killed.
+    """A run file opened for reading. Another process may still write the file, or its writer may have been killed.
 
-    ``briefly``: a file that is being written is copied to memory, so that its writer waits only for the
-    copy, and not until a long run has been read. A very large file is not copied. ``own``: the caller
-    will act on the content of the file. The content is then read once, together with ``state``, and
-    only if no other user can have written the file. ``locked_s``: how long to wait for another
-    program's lock; None: ten seconds.
+    With ``briefly``, a file that is being written is copied to memory, so that its writer waits only for the copy, and
+    not until a long run has been read. A very large file is not copied. With ``own``, the caller will act on the
+    content of the file. The content is then read once, together with ``state``, and only if no other user can have
+    written the file. ``locked_s`` is the time to wait for another program's lock. None means ten seconds.
 
     Raises:
         RefusedError: another user may have written the file (only with ``own``).
@@ -88,7 +86,8 @@ class RunFile:
                 self._db, self._meter = open_metered(path, content=content)
         self._db.execute("PRAGMA query_only = ON")
         self._rows = RunRows(self._db, self._meter)
-        self._seconds_read: dict[str, tuple[Seconds, ...]] = {}  # results and pages both request these seconds
+        # the seconds are stored, because both results and pages request them
+        self._seconds_read: dict[str, tuple[Seconds, ...]] = {}
         self._kept_seconds = 0
 
     def __enter__(self) -> Self:
@@ -101,8 +100,8 @@ class RunFile:
         """Return the whole run. The steps contain neither samples nor the output of fio.
 
         An unreadable row is omitted and reported in ``left_out``. All other rows are returned. If ``histograms`` is
-        False, the histograms of all steps are empty. This saves time, because unpacking histograms takes most of the
-        time.
+        False, the histograms of all steps are empty. This saves most of the time, because the unpacking of histograms
+        is slow.
         """
         self._seconds_read.clear()
         self._kept_seconds = 0
@@ -110,10 +109,11 @@ class RunFile:
             return record
 
     def delta(self, since: Delta | None = None) -> Delta:
-        """Return the rows and seconds that were added to the file since an earlier look. Another reader may have made
-        this earlier look.
+        """Return the rows and seconds that were added to the file after an earlier reading. Another reader may have
+        made this earlier reading.
 
-        The limits apply to the logs of all looks together, because the caller keeps the logs of the earlier looks.
+        The limits apply to the logs of all readings together, because the caller keeps the logs of the earlier
+        readings.
         """
         after, after_part = (0, 0) if since is None else (since.sequence, since.part)
         log_bytes = 0.0 if since is None else since.log_bytes
@@ -154,8 +154,9 @@ class RunFile:
             log_bytes: memory that the rows up to ``after`` use.
         """
         with self._guard():
-            # Check this before reading, because a writer that ends later leaves a status that shows its end.
-            # Check it before SQLite locks the file, because closing any descriptor of the file drops such locks.
+            # This check precedes the reading: if the writer ends later, the status that is read already shows the end.
+            # The check also precedes SQLite's lock on the file, because SQLite loses its locks when any descriptor of
+            # the file is closed.
             written = self._is_being_written()
         with self._guard(), self._snapshot():
             self._meter.count_log(log_bytes)
@@ -267,13 +268,12 @@ class RunFile:
             yield seconds
 
     def content(self) -> bytes:
-        """Return the bytes of the whole file, all from the same moment."""
+        """Return the bytes of the whole file as they were at one moment."""
         with self._guard():
             return self._db.serialize()
 
     def digest(self) -> bytes:
-        """Return a digest of all rows. Two files have the same digest only if their contents are the
-        same.
+        """Return a digest of all rows. Two files have the same digest only if their contents are equal.
 
         If rows of a damaged file are unreadable, the digest covers all bytes of the file instead.
         """
@@ -292,7 +292,7 @@ class RunFile:
         for name, sql in tables:
             digest.update(repr((name, sql)).encode())
             quoted = str(name).replace('"', '""')
-            # The rows are read in the order of the table itself, without an index.
+            # The rows are read in the order of the table, without an index.
             for row in self._db.execute(f'SELECT * FROM "{quoted}" NOT INDEXED'):  # noqa: S608 - quoted
                 # Blobs are hashed unchanged. Their lengths are in brackets, because no other value in a row can
                 # have this form.
@@ -320,7 +320,7 @@ class RunFile:
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
-        """Read in one transaction, so that all data is from the same moment, even if a writer adds rows during the
+        """Read in one transaction, so that all data belongs to the same moment, even if a writer adds rows during the
         reading.
         """
         self._meter.begin()
@@ -368,7 +368,9 @@ _DAMAGED_ROW = (sqlite3.DatabaseError, *BAD_ROW)
 
 
 def _take_own(path: Path, status: os.stat_result) -> tuple[bytes, FileStamp]:
-    """Return the content of the user's own file. First, SQLite rolls back the journal that a killed tkperf left."""
+    """Return the content of a file that only this user can have written. If a killed tkperf left a journal, SQLite
+    rolls it back first.
+    """
     require_own(path, status)
     db, _ = open_metered(path)
     db.close()
@@ -380,15 +382,15 @@ def _under_way_since(record: RunRecord) -> float | None:
 
 
 def _read_at_once(db: sqlite3.Connection, path: Path) -> bytes:
-    """Return the bytes of an open database, all from the same moment. The writer waits only during this function, half
-    a millisecond for a megabyte.
+    """Return the bytes of an open database as they were at one moment. The writer waits only during this function,
+    which needs half a millisecond for a megabyte.
     """
-    # This descriptor is closed only at the end, because closing any descriptor of the file ends SQLite's lock.
+    # This descriptor is closed only at the end, because the closing of any descriptor of the file ends SQLite's lock.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         require_confined(file.fileno())
         db.execute("BEGIN")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        # A stranger's file may grow without end while it is read, so the number of bytes is limited.
+        # The number of bytes is limited, because a file from an unknown source may grow without end while it is read.
         size = os.fstat(file.fileno()).st_size
         if size > MOST_COPIED_BYTES:
             raise RunFileError(

@@ -2,8 +2,8 @@
 damaged or edited by hand.
 
 This module refuses impossible values, both for the reader and, before writing, for the writer. Code that uses a record
-therefore never meets such values. If the column allows NULL, an impossible value becomes "not known". Otherwise the row
-is refused, or the fact is omitted. ``step_rows.py`` converts steps.
+therefore never receives such values. If the column allows NULL, an impossible value becomes "not known". Otherwise the
+row is refused, or the fact is omitted. ``step_rows.py`` converts steps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tkperf.model.steady_state import SteadyStateVerdict
 from tkperf.model.strict import describe_mistake
 from tkperf.model.telemetry.drive_reading import Reading
 
-# The most deeply nested fact is profile.own_workload.phases[0].tracked[0].at.io_depth.
+# The limit for nested facts. The most deeply nested fact is profile.own_workload.phases[0].tracked[0].at.io_depth.
 _DEEPEST = 7
 _TABLES = ("profile", "options", "device")
 
@@ -35,12 +35,12 @@ T = TypeVar("T")
 Columns = dict[str, Any]
 """A row, as the value of each column by the column's name."""
 
-# msgspec cannot express "finite", so the greatest finite number is the limit.
+# msgspec cannot express "finite", so the greatest finite number is used as the limit.
 _MOST = sys.float_info.max
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 PositiveCount = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Flag = Annotated[int, msgspec.Meta(ge=0, le=1)]
-# The names of a run's files contain the name of the run. A file name in Linux has at most 255 bytes.
+# The names of a run's files contain the name of the run. The length of a file name in Linux is limited to 255 bytes.
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Finite = Annotated[float, msgspec.Meta(ge=-_MOST, le=_MOST)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0, le=_MOST)]
@@ -78,7 +78,8 @@ class PlainFields:
         types = own | types
         self._table = table
         self._row = msgspec.defstruct(table, list(types.items()))
-        # The same values in their order as a tuple. Converting a tuple takes half the time of converting a dict.
+        # The type of the same values in their order, as a tuple. The conversion of a tuple needs half the time of the
+        # conversion of a dict.
         self._values = msgspec.defstruct(table, list(types.items()), array_like=True)
         self._flags = [name for name in own if bool in (hints[name], *get_args(hints[name]))]
         self._columns = {name: prefix + name for name in types}
@@ -98,7 +99,8 @@ class PlainFields:
         try:
             row = decoding.convert(self._take(columns), self._values)
         except msgspec.ValidationError:
-            # The tuple contains no names. A second conversion with the column names identifies the wrong value.
+            # The tuple contains no names. If the conversion fails, a second conversion with the column names identifies
+            # the wrong value.
             own = {name: columns[column] for name, column in self._columns.items()}
             row = convert(self._table, own, self._row)
         values = msgspec.structs.asdict(row)
@@ -124,7 +126,7 @@ _OUTCOME = PlainFields("outcome", SectionOutcome, but=get_type_hints(SectionOutc
 
 
 class TestRow(msgspec.Struct, frozen=True):
-    """A row of table test. The plan of the test is JSON."""
+    """A row of table test. The plan of the test is stored as JSON."""
 
     __test__ = False
 
@@ -148,8 +150,8 @@ def stand_in_test(test_id: int, name: str) -> Columns:
 
 
 def mend(columns: Columns, types: Mapping[str, Any], stand_ins: Mapping[str, object]) -> tuple[Columns, dict[str, str]]:
-    """Return the row with replacements for impossible values in the columns of ``types`` (None if ``stand_ins`` has no
-    replacement), and the reason for each replacement.
+    """Return the row with replacements for impossible values in the columns of ``types``, and the reason for each
+    replacement. If ``stand_ins`` contains no replacement, the value becomes None.
     """
     mended, unread = dict(columns), dict[str, str]()
     for name, type_ in types.items():
@@ -218,7 +220,7 @@ def parse_verdict(columns: Columns) -> VerdictRecord:
 
 
 def _with_nan(verdict: dict[str, Any]) -> dict[str, Any]:
-    """Restore NaN for each null in JSON where the verdict requires a number."""
+    """Return the verdict with NaN in place of each null in JSON where the verdict requires a number."""
     numbers = ("average", "data_excursion", "allowed_data_excursion", "allowed_slope_excursion")
     for holder, keys in ((verdict, numbers), (verdict["fit"] or {}, ("slope", "intercept"))):
         for key in keys:
@@ -257,7 +259,7 @@ def parse_reading(columns: Columns) -> Reading:
 
 
 def _nested(levels: int) -> Any:
-    """Return the type of plain data that contains at most ``levels`` nested lists or tables."""
+    """Return the type of plain data that contains up to ``levels`` nested lists or tables."""
     scalar: Any = str | bool | int | float | None
     if not levels:
         return scalar
@@ -269,7 +271,7 @@ _Fact = _nested(_DEEPEST)
 
 
 class _Drive(msgspec.Struct):
-    """The identity of a drive, which is used to compare and combine runs, and the size of the drive."""
+    """The identity of a drive, which is used to compare and combine runs, and the capacity of the drive."""
 
     kind: str | None = None
     model: str | None = None

@@ -65,15 +65,15 @@ T = TypeVar("T")
 
 
 class RunRows:
-    """The rows of an open database. They are read once, within one transaction.
+    """The rows of an open database. They are read once, in one transaction.
 
     Attributes:
         log: the rows of the log: steps, purges, verdicts and outcomes.
     """
 
     def __init__(self, db: sqlite3.Connection, meter: Meter, *, after: int = 0, histograms: bool = True) -> None:
-        """Prepare to read. ``after``: read only the rows of the log that follow this row. The caller already has the
-        earlier rows.
+        """Prepare to read. Only the rows of the log that follow row ``after`` are read, because the caller already has
+        the earlier rows.
         """
         self._meter = meter
         self._salvage = Salvage(db, meter)
@@ -90,7 +90,7 @@ class RunRows:
 
         Args:
             name: the name to use if the file does not contain the name of the run.
-            written: whether a writer holds the lock of the file. If so, a part without an end is still running.
+            written: whether a writer holds the lock of the file. In this case, a part without an end is still running.
         """
         facts = self._facts()
         info, unread = parse_run_facts(facts, name=name)
@@ -155,7 +155,7 @@ class RunRows:
         return facts
 
     def _end(self, facts: dict[str, Any], written: bool) -> RunEnd:
-        """Return the end of the run, as far as the file shows it."""
+        """Return the end of the run, as far as the file contains it."""
         going_on = RunStatus.RUNNING if written else RunStatus.INTERRUPTED
         if not facts and not self.left_out:
             because = "the run is about to begin" if written else NOT_BEGUN
@@ -182,7 +182,7 @@ class RunRows:
             lambda columns: (columns["id"], parse_test(columns)),
             lambda columns: f"test {columns['id']}",
         ):
-            if row.name in names:  # steps refer to their test by its name, so the name must be unique
+            if row.name in names:  # steps contain the name of their test, so the name must be unique
                 self.leave_out(f"test {test_id}", f"table test: two tests of one name, {row.name}")
                 continue
             rows[test_id] = row
@@ -218,7 +218,7 @@ class RunRows:
         return tests
 
     def _test_rows(self, planned: Sequence[str], resumptions: Sequence[Resumption]) -> list[Columns]:
-        """Return the rows of table test. If a row is lost, a row with its known values replaces the lost row."""
+        """Return the rows of table test. If a row is lost, the result contains a row with its known values instead."""
         lost_before = len(self.left_out)
         found = {row["id"]: row for row in self._salvage.rows("test")}
         if len(self.left_out) > lost_before and not resumptions:

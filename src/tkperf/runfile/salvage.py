@@ -1,4 +1,6 @@
-"""Reading the rows of a table in spite of damage. If a page of the file is unreadable, only the rows on it are lost."""
+"""A reader for the rows of a table that works in spite of damage. If a page of the file is unreadable, only the rows on
+this page are lost.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from tkperf.model.record import LeftOut
 from tkperf.runfile.limits import MOST_LEFT_OUT, ExcessError, Meter, require_few, require_rows
 from tkperf.runfile.row_records import BAD_ROW, Columns
 
-# SQLite needs descriptors for the database, for its journal, and for the folder, which it syncs.
+# SQLite needs descriptors for the database, for its journal, and for the folder, to which it applies fsync.
 _DESCRIPTORS = 3
 _PROBE_BYTES = 1 << 16
 
@@ -31,8 +33,8 @@ def is_busy(error: BaseException) -> bool:
 
 
 def may_pass(cause: BaseException) -> bool:
-    """Return whether the cause of a failed write may disappear by itself. Such causes are: no free space, a lock, or an
-    unknown cause.
+    """Return whether the cause of a failed write may disappear without an action by the user. Such causes are: no free
+    space, a lock, or an unknown cause.
 
     Args:
         cause: the result of ``find_write_cause``.
@@ -43,8 +45,8 @@ def may_pass(cause: BaseException) -> bool:
 def find_write_cause(error: Exception, path: Path) -> Exception:
     """Return the kernel's reason why a database cannot be written. If no reason is found now, return ``error``.
 
-    The function repeats the steps of SQLite with an unnamed file in the same folder. It does not open the
-    database, because closing the database would drop this process's locks on the database.
+    The function repeats the steps of SQLite with an unnamed file in the same folder. It does not open the database,
+    because this process would lose its locks on the database when it closes the database again.
     """
     if not _hides_cause(error):
         return error
@@ -92,7 +94,7 @@ def _open_several(count: int) -> None:
             opened.callback(os.close, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 
 
-# With these results, the cause is the file or its disk, and not only a lock.
+# If SQLite returns one of these results, the cause is the file or its disk, and not only a lock.
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR)
 _LAST_ROW = 2**63 - 1
 _LONGEST_REASON = 300
@@ -100,13 +102,15 @@ _LONGEST_REASON = 300
 T = TypeVar("T")
 
 LostRows = tuple[int, int | None, sqlite3.DatabaseError]
-"""Row number of the first lost row, row number of the last one (None: all rows to the end are lost), and the error."""
+"""The row number of the first lost row, the row number of the last lost row, and the error. If the second value is
+None, all rows to the end are lost.
+"""
 Lost = Callable[[int, int | None, sqlite3.DatabaseError], None]
 
 
 def require_damage(error: BaseException) -> None:
-    """Raise the error again unless only a part of the database is unreadable. A lock, for example, prevents reading any
-    row.
+    """Raise the error again unless only a part of the database is unreadable. A lock, for example, prevents the reading
+    of all rows.
     """
     if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE:
         raise error
@@ -144,8 +148,7 @@ def _read_readable(db: sqlite3.Connection, table: str, columns: str, after: int,
                 continue
         else:
             return
-        # sqlite3 reads one row ahead, so an error may be due to the next row while the current row is
-        # readable.
+        # sqlite3 reads one row ahead, so an error may concern the next row while the current row is readable.
         first = None
         for number, _ in list(_select(db, table, "1", f">= {begun} LIMIT 1")):
             first = number + 1
@@ -158,7 +161,8 @@ def _read_readable(db: sqlite3.Connection, table: str, columns: str, after: int,
 
 def _select(db: sqlite3.Connection, table: str, columns: str, numbers: str) -> Iterator[tuple[int, Columns]]:
     """Yield the rows with these row numbers, each together with its row number."""
-    # The condition is ">=". With ">", SQLite would first look for that row itself, which may be on the unreadable page.
+    # The condition is ">=". With ">", SQLite would first search for the row with the number itself, which may be on the
+    # unreadable page.
     cursor = db.cursor()
     cursor.row_factory = None  # return tuples, which are unpacked faster than sqlite3.Row
     cursor.execute(f"SELECT rowid, {columns} FROM {table} NOT INDEXED WHERE rowid {numbers}")  # noqa: S608 - own names only
@@ -168,7 +172,9 @@ def _select(db: sqlite3.Connection, table: str, columns: str, numbers: str) -> I
 
 
 def _find_readable(db: sqlite3.Connection, table: str, first: int) -> int | None:
-    """Return the first row number from which SQLite can find this row or a later row; None: no such number exists."""
+    """Return the first row number from which SQLite can find this row or a later row. None means that no such number
+    exists.
+    """
 
     def is_readable(number: int) -> bool:
         try:
@@ -198,7 +204,7 @@ def _find_readable(db: sqlite3.Connection, table: str, first: int) -> int | None
 class Salvage:
     """The rows of an open database as records. Rows that no reader can accept are omitted and reported.
 
-    If a disk error has damaged one row, the readable rows of a run of several days must stay readable.
+    If a disk error has damaged one row, all other rows of a run of several days must stay readable.
     """
 
     def __init__(self, db: sqlite3.Connection, meter: Meter) -> None:
@@ -207,7 +213,9 @@ class Salvage:
         self.left_out: list[LeftOut] = []
 
     def leave_out(self, what: str, reason: object, **place: Any) -> None:
-        """Omit a part and report the reason. ``place`` contains test, section and number, as far as they are known."""
+        """Omit a part and report the reason. ``place`` contains the test, the section and the number if they
+        are known.
+        """
         require_few(len(self.left_out), self.meter.most(MOST_LEFT_OUT), "unreadable values")
         words = reason_of(reason) if isinstance(reason, BaseException) else str(reason)
         self.left_out.append(LeftOut(what=what, reason=words[:_LONGEST_REASON], **place))

@@ -12,7 +12,9 @@ from tkperf.model.units import drop_controls
 APPLICATION_ID = 0x544B5046
 VERSION = 1
 HOST_ID = 1
-"""Row number of the host that measures. Several hosts would have several rows, each with its own steps and readings."""
+"""The row number of the host that measures. Several hosts would have several rows, each with its own steps and
+readings.
+"""
 
 _WORKLOAD = """
     access TEXT NOT NULL, read_percent INTEGER NOT NULL, block_size_bytes INTEGER NOT NULL,
@@ -50,7 +52,7 @@ _TABLES = {
         id INTEGER PRIMARY KEY, name TEXT NOT NULL, status TEXT NOT NULL, started_s REAL NOT NULL,
         ended_s REAL, plan TEXT
     """,
-    # The column sequence counts purges, steps, verdicts and outcomes together, so it gives the order of the log.
+    # The column sequence numbers purges, steps, verdicts and outcomes together, so it defines the order of the log.
     "purge": """
         sequence INTEGER PRIMARY KEY, test_id INTEGER NOT NULL REFERENCES test, section TEXT NOT NULL,
         started_s REAL NOT NULL, duration_s REAL NOT NULL, method TEXT NOT NULL, note TEXT
@@ -65,8 +67,8 @@ _TABLES = {
         rates_known INTEGER NOT NULL, host_use TEXT, {_stats_of("read", "write")},
         seconds BLOB, second_histograms BLOB, fio_json BLOB
     """,
-    # Streams of a step that run together. A single load that trims, flushes, pauses or is partly random has one row as
-    # well.
+    # The streams of a step that run together. A single load also has one row if it trims, flushes, pauses or is partly
+    # random.
     "stream": f"""
         step_sequence INTEGER NOT NULL REFERENCES step, number INTEGER NOT NULL, {_STREAM},
         host_limited INTEGER NOT NULL, {_stats_of("read", "write", "trim", "flush")},
@@ -85,7 +87,7 @@ _TABLES = {
         sequence INTEGER PRIMARY KEY, test_id INTEGER NOT NULL REFERENCES test, section TEXT NOT NULL,
         outcome TEXT NOT NULL
     """,
-    # The step that has begun but not ended, and the seconds of this step so far, about a minute in each row.
+    # The step that has begun but not ended, and the seconds of this step so far. Each row contains about a minute.
     "under_way": f"host_id INTEGER PRIMARY KEY REFERENCES host, {_PLACE}, planned_bytes INTEGER",
     "under_way_part": """
         number INTEGER PRIMARY KEY, host_id INTEGER NOT NULL REFERENCES under_way,
@@ -107,7 +109,7 @@ _TABLES = {
         thermal_1_s INTEGER, thermal_2_s INTEGER, throttle_events INTEGER, throttling INTEGER,
         power_state INTEGER
     """,
-    # Facts that must be recorded before an action, such as a password that tkperf sets on a drive.
+    # Facts that must be recorded before an action, such as a password that tkperf sets on a drive
     "note": _TEXTS,
     "warning": _TEXTS,
     "resumption": """
@@ -128,7 +130,7 @@ CONVERT = "; 'tkperf import' makes run files from the results of fio and of TKpe
 
 
 def create_tables(db: sqlite3.Connection) -> None:
-    """Make an empty database a run file, in one transaction."""
+    """Turn an empty database into a run file, in one transaction."""
     with db:
         db.execute("BEGIN IMMEDIATE")
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -1,5 +1,5 @@
-"""Snapshots of run files. A snapshot is a copy that SQLite's backup makes during a run or after the run, with a mark
-that contains the time and the place of the copy.
+"""Snapshots of run files. A snapshot is a copy that SQLite's backup function makes during a run or after the run. It
+contains a mark with the time and the place of the copy.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tkperf.runfile.limits import open_metered
 from tkperf.runfile.schema import HOST_ID, require_schema
 from tkperf.runfile.writers import is_being_written
 
-# A writer waits for the lock of one copy step at most as long as reading 256 KiB takes.
+# A writer waits for the lock of one copy step no longer than the time that is needed to read 256 KiB.
 _PAGES_A_STEP = 64
 _PAUSE_S = 0.005
-# If a commit occurs during the copy, the copy starts again. After _HURRY_AFTER restarts, the copy makes no more pauses.
-# After _MOST_RESTARTS restarts, the copy is abandoned.
+# If a commit occurs during the copy, the copy starts again. After _HURRY_AFTER restarts, the copy contains no more
+# pauses. After _MOST_RESTARTS restarts, the copy is abandoned.
 _HURRY_AFTER, _MOST_RESTARTS = 3, 50
 
 
@@ -32,12 +32,12 @@ def take_snapshot(path: Path, copy: Path, *, host: str, utc: str, ahead_s: float
         RunFileError: the file cannot be read, or the copy cannot be written.
     """
     try:
-        # Check this before copying. If the run ends during the copy, the next snapshot contains the end.
+        # This check precedes the copy. If the run ends during the copy, the next snapshot contains the end.
         running = is_being_written(path)
         source, _ = open_metered(path)
         with closing(source), closing(sqlite3.connect(copy)) as target:
             require_schema(source, path)
-            # If a copy is lost, it can be made again, so no sync of the disk is necessary.
+            # If a copy is lost, it can be made again, so no sync to the disk is necessary.
             target.execute("PRAGMA journal_mode = OFF")
             target.execute("PRAGMA synchronous = OFF")
             source.backup(target, pages=_PAGES_A_STEP, progress=_Pace())
@@ -52,7 +52,7 @@ def take_snapshot(path: Path, copy: Path, *, host: str, utc: str, ahead_s: float
 
 
 class _Pace:
-    """Pauses between the steps of a copy. During a pause, the writer of the run can use the file."""
+    """The pauses between the steps of a copy. During a pause, the writer of the run can use the file."""
 
     def __init__(self) -> None:
         self._left = 1 << 62

@@ -1,4 +1,6 @@
-"""Events as rows of a run file, in a form that a reader accepts. The writer decides when the rows are written."""
+"""The conversion of events to rows of a run file that a reader accepts. The writer decides when the rows are
+written.
+"""
 
 from __future__ import annotations
 
@@ -58,12 +60,12 @@ from tkperf.runner.events import (
     Warned,
 )
 
-# Each job text is stored only once, and steps refer to it.
+# Each job text is stored only once, and steps refer to this text.
 _JOB_ID = "(SELECT id FROM job WHERE text = ?)"
 
 
 class Statements:
-    """Builder of the SQL statements for each event, in the order of writing.
+    """A builder of the SQL statements for each event, in the order of writing.
 
     Impossible values are stored as not measured, with a warning. ``observer`` also receives the warning.
     """
@@ -143,7 +145,7 @@ class Statements:
         self._statements.append((sql, rows))
 
     def _insert(self, table: str, **columns: object) -> None:
-        """Add a statement that inserts a row in a form that a reader accepts."""
+        """Add a statement that inserts a row. The row has a form that a reader accepts."""
         row = {name: _storable(value) for name, value in columns.items()}
         mended = _find_impossible(table, row)
         for name in mended:
@@ -167,7 +169,8 @@ class Statements:
     def _run_started(self, event: RunStarted) -> None:
         info = msgspec.to_builtins(event.info)
         for key in list(info):
-            # Convert the value to JSON and back, so that it has the form that a reader receives: JSON has no tuples.
+            # The value is converted to JSON and back, so that it has the form that a reader receives. For example, JSON
+            # has no tuples.
             info[key], impossible = mend_fact(key, json.loads(json.dumps(info[key])))
             if impossible:
                 reasons = ", ".join(f"{name}: {reason}" for name, reason in impossible.items())
@@ -223,15 +226,15 @@ class Statements:
         if odd is not None:
             self._warn("not-measured", f"impossible in a step of {step.section}, not kept: {odd}")
         if step.kind is StepKind.CONTINUOUS:
-            # The document of a stream is cumulative, so the newest document contains all earlier ones.
+            # The document of a stream is cumulative, so the newest document contains all earlier documents.
             self._do(
                 "UPDATE step SET fio_json = NULL WHERE test_id = ? AND section = ? "
                 "AND kind = ? AND fio_json IS NOT NULL",
                 (self._test_id, step.section, step.kind),
             )
         elif step.workload.is_combination and step.engine_output:
-            # A document of 16 threads has half a megabyte, so only the newest step with these streams keeps its
-            # document. Imported steps have no document, and searching 60,000 such steps would take too long.
+            # The size of a document of 16 threads is half a megabyte, so only the newest step with these streams keeps
+            # its document. Imported steps have no document, and a search through 60,000 such steps would take too long.
             self._do(
                 "UPDATE step SET fio_json = NULL WHERE test_id = ? AND section = ? AND kind = ? AND position = ? "
                 "AND fio_json IS NOT NULL",
@@ -254,7 +257,9 @@ class Statements:
             self._forget_parts()
 
     def of_part(self, begun: StepStarted, samples: Sequence[Sample]) -> tuple[SqlStatement, ...]:
-        """Return statements that store more seconds of the running step. The first part also stores the step itself."""
+        """Return statements that store further seconds of the running step. The first part also stores the step
+        itself.
+        """
         samples, _ = possible_samples(samples)
         self._statements = []
         if begun is not self._begun:
@@ -288,8 +293,8 @@ def _newest(db: sqlite3.Connection, query: str) -> int:
 
 
 def _plan_json(plan: TestPlan) -> str:
-    """Return the JSON of a plan without the fields of figures that have their default. An import has a thousand
-    sections.
+    """Return the JSON of a plan. Fields of figures that have their default are omitted, because an import has a
+    thousand sections.
     """
     plain = msgspec.to_builtins(plan)
     defaults = msgspec.to_builtins(Figure(kind=FigureKind.MATRIX))
@@ -302,13 +307,13 @@ def _plan_json(plan: TestPlan) -> str:
 
 
 def _json(value: object) -> str:
-    """Return JSON that SQLite can also read: NaN ("not measured") becomes null."""
+    """Return JSON that SQLite can also read, in which NaN ("not measured") becomes null."""
     return msgspec.json.encode(value).decode()
 
 
 def _storable(value: object) -> object:
-    """Return a value in a form that SQLite accepts. In a text, bytes that are not Unicode, for example from a path, are
-    replaced by their codes.
+    """Return a value in a form that SQLite accepts. If a text contains bytes that are not Unicode, for example in a
+    path, their codes replace them.
     """
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
@@ -332,8 +337,8 @@ def _place(row: dict[str, object]) -> str:
     return f"{row.get('kind')} {row.get('number')} of {row.get('section')}"
 
 
-# Checks for the writer. Each check raises an error if no reader would accept the row. Only columns of a step can be
-# corrected.
+# The checks that the writer applies. Each check raises an error if no reader would accept the row. Only columns of a
+# step can be corrected.
 _PARSERS: dict[str, Callable[[Columns], object]] = {
     "purge": parse_purge,
     "verdict": parse_verdict,
@@ -347,7 +352,9 @@ _PARSERS: dict[str, Callable[[Columns], object]] = {
 
 
 def _find_impossible(table: str, row: Columns) -> dict[str, str]:
-    """Return the columns of a row that a reader would accept only if they were NULL, each with the reason."""
+    """Return the columns of a row whose values a reader would not accept, each with the reason. A reader accepts NULL
+    instead.
+    """
     if table == "step":
         return parse_step(row)[1]
     if parse := _PARSERS.get(table):

@@ -1,4 +1,4 @@
-"""The conversion between steps, workloads and streams and the rows of a run file. Impossible values are read as not
+"""The conversion of steps, workloads and streams to the rows of a run file and back. Impossible values are read as not
 measured.
 
 A row of a stream contains the load of the stream, its I/Os, flushes and trims, and its seconds. If a step has a single
@@ -111,7 +111,8 @@ class _WorkloadRow(msgspec.Struct, kw_only=True):
 
 WORKLOAD_COLUMNS = _WorkloadRow.__struct_fields__
 HISTOGRAM_COLUMNS = tuple(f"{side}_histogram" for side in DIRECTIONS)
-# The columns of table step that ``parse_step`` reads. The seconds are not among them, because they are most of a file.
+# The columns of table step that ``parse_step`` reads. They do not include the seconds, which are the largest part of a
+# file.
 STEP_COLUMNS = (
     "sequence",
     "test_id",
@@ -213,7 +214,8 @@ def count_streams(workload: Workload) -> int | None:
 
 
 def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
-    """Return the step that a row and the text of its job contain. Also return the columns that count as not measured.
+    """Return the step that a row and the text of its job describe. Also return the columns that count as not
+    measured.
 
     The second result contains each column that may be NULL and has an impossible value, with the reason.
     """
@@ -266,7 +268,9 @@ def render_host_use(use: HostUse) -> str:
 
 
 def _parse_host_use(text: object, unread: dict[str, str]) -> HostUse | None:
-    """Return the activity of the host; None: not known, or unreadable. The step is valid even without this activity."""
+    """Return the activity of the host. None means that it is not known or cannot be read. The step is valid even
+    without this activity.
+    """
     if text is None:
         return None
     try:
@@ -288,7 +292,7 @@ def parse_under_way_place(columns: Columns) -> dict[str, Any]:
 
 
 def parse_under_way(columns: Columns, totals: Sequence[SecondsTotal]) -> UnfinishedStep:
-    """Return the running step from its row and from the sums of its stored seconds."""
+    """Return the running step, which is built from its row and from the sums of its stored seconds."""
     place = parse_under_way_place(columns)
     return UnfinishedStep(
         **place,
@@ -318,7 +322,7 @@ class _LoadRow(msgspec.Struct, kw_only=True):
     flush_every: PositiveCount | None
 
 
-# The columns that a reader of the log needs. The seconds are not among them, because they are most of a file.
+# The columns that a reader of the log needs. They do not include the seconds, which are the largest part of a file.
 STREAM_COLUMNS = (
     *_LoadRow.__struct_fields__,
     *WORKLOAD_COLUMNS,
@@ -329,7 +333,7 @@ STREAM_COLUMNS = (
 
 
 def load_rows(workload: Workload) -> Iterator[Columns]:
-    """Yield a row for each stream of a load, without I/Os. Yield nothing if the row of the step describes the load."""
+    """Yield a row for each stream of a load, without I/Os. If the row of the step describes the load, yield no row."""
     for number, stream in enumerate(workload.streams if count_streams(workload) else ()):
         load, burst = stream.workload, stream.workload.burst
         yield {
@@ -366,7 +370,7 @@ def stream_rows(step: StepRecord, samples: Sequence[Sample]) -> Iterator[Columns
 
 
 def _whole(parts: Measurement | Sample) -> StreamPart:
-    """Return the I/Os of a single load in the form of its only stream."""
+    """Return the I/Os of a single load as the I/Os of its only stream."""
     return StreamPart(name="", read=parts.read, write=parts.write, trim=parts.trim, flush=parts.flush)
 
 

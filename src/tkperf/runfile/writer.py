@@ -1,4 +1,4 @@
-"""Writing of a run file: an observer that commits each finished step durably, and a writer for imported results."""
+"""Writers of run files: an observer that commits each finished step durably, and a writer for imported results."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from tkperf.runner.events import (
 from tkperf.system.output_files import make_folder
 
 PART_S = 60.0
-# The fio process of the next step starts some seconds before the end of the current step. In this period, nothing may
-# be written.
+# The fio process of the next step starts a few seconds before the end of the current step. In this period, the writer
+# must not write.
 BEFORE_HANDOVER_S = 8.0
 _KEPT = (
     RunStarted,
@@ -59,17 +59,18 @@ _KEPT = (
     TestEnded,
     RunEnded,
 )
-# A verdict is written together with the next entry, at most some seconds later. If a verdict is lost, the same verdict
-# can be computed from its steps.
+# A verdict is written together with the next entry, no more than a few seconds later. If a verdict is lost, it can be
+# computed again from its steps.
 _CAN_WAIT = (Judged, PhaseStarted, StepStarted)
 
 # A row with histograms fills its last page only partly, so small pages waste less space.
 PAGE_BYTES = 1024
-# ``tkperf status`` and ``tkperf attach`` try the lock to find out whether a process writes the file (writers.py).
+# ``tkperf status`` and ``tkperf attach`` briefly try to acquire the lock to find out whether a process writes the file
+# (writers.py).
 LOOKERS_WAIT_S = 0.3
 
 LockedDatabase = tuple[int, sqlite3.Connection]
-"""The locked file descriptor, and the database connection."""
+"""A locked file descriptor, and the database connection."""
 
 
 def create_run_file(path: Path) -> LockedDatabase:
@@ -100,7 +101,8 @@ def create_run_file(path: Path) -> LockedDatabase:
 
 
 def reopen_run_file(path: Path) -> LockedDatabase:
-    """Open a run file that no process writes, so that the run can continue in it. This changes nothing in the file.
+    """Open a run file that no process writes, so that the run can continue in it. The content of the file does not
+    change.
 
     Raises:
         RefusedError: another user may have written the file.
@@ -113,7 +115,7 @@ def reopen_run_file(path: Path) -> LockedDatabase:
             f"tkperf cannot write to {path}: {reason_of(error)}. Each run needs a file of its own"
         ) from error
     try:
-        # Another process may have created a journal next to the file after the file was read.
+        # Another process may have created a journal for the file after the file was read.
         require_own(path, os.fstat(lock))
         _lock(lock)
         return lock, connect_to_write(path, lambda db: require_schema(db, path))
@@ -134,8 +136,8 @@ def connect_to_write(path: Path, prepare: Callable[[sqlite3.Connection], None]) 
     """Open the database in a file, and prepare it.
 
     The writer itself begins and ends transactions (isolation_level None). It uses a rollback journal, so that a
-    finished run is one file. The setting EXTRA also syncs the folder after each commit. With FULL, a power failure just
-    after a commit could restore the journal, and the step would be lost.
+    finished run is one file. The setting EXTRA also syncs the folder after each commit. If the setting were FULL, a
+    power failure just after a commit could restore the journal, and the step would be lost.
     """
     db = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=backlog.READER_WAIT_S
@@ -153,7 +155,7 @@ def connect_to_write(path: Path, prepare: Callable[[sqlite3.Connection], None]) 
 
 
 def _lock(descriptor: int) -> None:
-    """Acquire the lock, and wait for a moment if necessary, because a process that only reads may hold the lock
+    """Acquire the lock. If necessary, wait for a moment, because a process that only reads may hold the lock
     briefly.
 
     Raises:
@@ -188,7 +190,7 @@ def describe_existing(path: Path) -> str:
 
 class _StepUnderWay:
     """The step that has begun but not ended. It is stored while it runs, because a fill takes hours, and a kill must
-    not lose these hours.
+    not lose the data of these hours.
 
     The samples of the step are collected from the events, and written in parts of about a minute. They are never
     written shortly before the start of the next step, because a slow disk could delay that start.
@@ -212,7 +214,7 @@ class _StepUnderWay:
                 self.begun, self._samples = None, []
 
     def is_quiet_after(self, event: Event) -> bool:
-        """Return whether the writer may write for some seconds now without delaying the start of the next step."""
+        """Return whether the writer may write during the next few seconds without a delay of the next step's start."""
         if not isinstance(event, SampleSeen):
             return True
         return self._left_s(event.at_s) > BEFORE_HANDOVER_S
@@ -230,7 +232,7 @@ class _StepUnderWay:
         return (begun.planned_bytes - self._moved_bytes) * done_s / self._moved_bytes
 
     def take_part(self, event: Event) -> tuple[Sample, ...]:
-        """Return the seconds since the previous part if a part must be stored now. Otherwise return no seconds."""
+        """Return the seconds after the previous part if a part must be stored now. Otherwise return no seconds."""
         cut_off = isinstance(event, TestEnded) and event.status is not RunStatus.COMPLETE
         due = isinstance(event, SampleSeen) and event.at_s - self._taken_at_s >= PART_S and self.is_quiet_after(event)
         if self.begun is None or not (cut_off or due):
@@ -242,12 +244,12 @@ class _StepUnderWay:
 
 
 class RunFileWriter:
-    """Writer that stores a run while it runs. One process writes, and any process may read at the same time.
+    """A writer that stores a run while it runs. One process writes, and any process may read at the same time.
 
     When a call with a finished step returns, the file contains the step durably, because the journal is synced. A kill
-    or a power failure loses at most the last minute of the running step. More can be lost only while the file cannot be
-    written, for example on a full disk. In this case, the run continues, and the entries stay in memory. The file is
-    locked (flock) as long as its writer exists, so readers can distinguish a running run from a killed run.
+    or a power failure loses no more than the last minute of the running step. More can be lost only while the file
+    cannot be written, for example on a full disk. In this case, the run continues, and the entries stay in memory. The
+    file is locked (flock) as long as its writer exists, so readers can distinguish a running run from a killed run.
     """
 
     def __init__(self, path: Path, *, observer: Observer = lambda _: None, appends: bool = False) -> None:
@@ -268,20 +270,20 @@ class RunFileWriter:
         self._readings: list[SqlStatement] = []
 
     def close(self) -> None:
-        with suppress(RunFileError):  # after the end of a run, no entries wait
+        with suppress(RunFileError):  # after the end of a run, no entries are waiting
             self._backlog.write()
         self._db.close()
         os.close(self._lock)
 
     @property
     def keeps_up(self) -> bool:
-        """Return whether the file durably contains all entries."""
+        """Return whether all entries are stored durably in the file."""
         return self._backlog.is_empty
 
     @property
     def lost(self) -> str | None:
-        """Return a sentence about the entries that could not be written, and the file that contains them instead; None:
-        all entries were written.
+        """Return a sentence about the entries that could not be written, and about the file that contains them instead.
+        None means that all entries were written.
         """
         return self._backlog.lost
 
@@ -298,8 +300,8 @@ class RunFileWriter:
             self._put(BacklogEntry(statements=self._statements.of_part(begun, samples), is_part=True))
         self._under_way.see(event)
         if isinstance(event, TelemetrySeen):
-            # This entry has no transaction of its own. The transaction of the next entry, about a minute later,
-            # includes it.
+            # This entry has no separate transaction. The transaction of the next entry, about a minute later, includes
+            # it.
             self._readings += self._statements.of_event(event)
             return
         if isinstance(event, StepEnded):
@@ -318,7 +320,9 @@ class RunFileWriter:
             self(Noted(note=RunNote(code="run-file-waited", text=over)))
 
     def _put(self, entry: BacklogEntry) -> None:
-        """Add an entry after an entry for the waiting readings. The end of a step drops its parts, but no readings."""
+        """Add an entry, after another entry for the readings that still wait. At the end of a step, its stored parts
+        are dropped, but no readings.
+        """
         readings, self._readings = self._readings, []
         if readings:
             self._backlog.put(BacklogEntry(statements=tuple(readings)))
@@ -331,7 +335,7 @@ class RunFileWriter:
 def close_gaps(db: sqlite3.Connection) -> None:
     """Rewrite the finished file without unused space, which makes the file about a twentieth smaller.
 
-    If the disk is full or a reader uses the file, the file stays unchanged.
+    If the disk is full or a reader uses the file, the file does not change.
     """
     with suppress(sqlite3.Error):
         db.execute(f"PRAGMA busy_timeout = {int(backlog.READER_WAIT_S * 1000)}")
@@ -392,7 +396,7 @@ def write_whole(path: Path) -> Iterator[Observer]:
 def _remove_dead_parts(path: Path) -> None:
     """Remove unfinished files for this name that killed processes left behind.
 
-    The kernel has released the locks of such processes, so a lock shows that a process still exists.
+    The kernel has released the locks of such processes. A lock therefore shows that the process still exists.
     """
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         with suppress(OSError):
@@ -401,7 +405,7 @@ def _remove_dead_parts(path: Path) -> None:
                 if os.fstat(descriptor).st_uid == os.geteuid():
                     fcntl.flock(
                         descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB
-                    )  # raises an error while the owner of the file exists
+                    )  # this call raises an error while the owner of the file exists
                     part.unlink()
                     part.with_name(f"{part.name}-journal").unlink(missing_ok=True)
             finally:
@@ -409,7 +413,9 @@ def _remove_dead_parts(path: Path) -> None:
 
 
 def _move_to(path: Path, partial: Path) -> None:
-    """Give the file its name. If another file has received the name in the meantime, raise an error."""
+    """Rename the partial file to its final name. If another file has received this name in the meantime, raise an
+    error.
+    """
     try:
         try:
             path.hardlink_to(partial)

@@ -1,9 +1,9 @@
-"""Writers of run files: the users who may have written a file, and the process that writes it now.
+"""Writers of run files: the users who may have written a file, and the process that is writing it.
 
 tkperf shows the file of another user, but does not act on the file's content. The writer of a run file holds an
-exclusive flock on the file. The lock ends with the process, so no list of writers is needed that could be out of date.
-``/proc/locks`` shows every user which process holds such a lock. ``/proc/PID/fdinfo`` shows to which open file the lock
-belongs. Only root and the owner of the process can read this folder.
+exclusive flock on the file. The lock ends with the process, so tkperf needs no list of writers, which could be out of
+date. ``/proc/locks`` shows every user which process holds such a lock. ``/proc/PID/fdinfo`` shows to which open file
+the lock belongs. Only root and the owner of the process can read this folder.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import RefusedError, RunFileError
 from tkperf.system.host import read_locks
 
-# Suffixes of the files that SQLite keeps next to a database.
+# Suffixes of the files that SQLite creates in the folder of a database.
 SQLITE_ENDINGS = ("-journal", "-wal", "-shm")
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 FileStamp = tuple[int, int, int, int]
-"""Device, inode, size in bytes, and the time in ns at which content or inode last changed. No program can set this
-time.
+"""Device, inode, size in bytes, and the time in ns at which the content or the inode last changed. No program can set
+this time.
 """
 
 PROC = Path("/proc")
@@ -58,7 +58,7 @@ def is_being_written(path: Path) -> bool:
     Raises:
         OSError: the file cannot be opened.
     """
-    # The file is opened without blocking, because opening a pipe with this name would block.
+    # The file is opened without blocking, because a pipe with this name would block the opening.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -91,7 +91,7 @@ def find_writer(path: Path) -> Writer | None:
 
 
 def find_running() -> Iterator[Writer]:
-    """Yield a writer for each run file that is being written on this machine, as far as this process can see it.
+    """Yield a writer for each run file that is being written on this machine, if this process can see the writer.
 
     For processes of other users, ``path`` is None.
     """
@@ -163,7 +163,8 @@ def _writer(pid: int, opened: list[_Open]) -> Writer:
     program = None
     with suppress(OSError):
         program = (PROC / str(pid) / "exe").readlink().name.removesuffix(_DELETED)
-    # tkperf opens the file twice, for the lock and for the database. A program that only locks the file opens it once.
+    # tkperf opens the file twice, for the lock and for the database. A program that only locks the file opens the file
+    # once.
     writable = sum(one.is_writable for one in opened)
     return Writer(
         pid=pid,
@@ -209,8 +210,8 @@ def read_own(path: Path) -> tuple[bytes, FileStamp]:
     try:
         require_own(path, os.fstat(descriptor))
         try:
-            # The lock is released when the file is closed. This shared lock fails while a writer holds its exclusive
-            # lock.
+            # The lock is released when the file is closed. It is a shared lock, which cannot be acquired while a writer
+            # holds its exclusive lock.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             raise still_written(path) from None
@@ -222,7 +223,7 @@ def read_own(path: Path) -> tuple[bytes, FileStamp]:
 
 
 def still_written(path: Path) -> RunFileError:
-    """Return the error that says that the run in this file has not ended."""
+    """Return the error which states that the run in this file has not ended."""
     return RunFileError(
         f"{path} is being written, because its run has not ended. Wait until the run ends, or watch it with 'tkperf "
         f"attach {path}'"
@@ -233,7 +234,7 @@ def require_own(path: Path, status: os.stat_result) -> None:
     """Refuse to act on an opened run file with this status if another user may have written the file.
 
     Raises:
-        RefusedError: the file, or a file that SQLite reads next to it, belongs to a user other than root and the
+        RefusedError: the file, or a file that SQLite reads together with it, belongs to a user other than root and the
             effective user, or other users can write to the file or to a folder above it.
     """
     if (reason := _find_reason(path, status)) is not None:
@@ -244,7 +245,8 @@ def require_own(path: Path, status: os.stat_result) -> None:
 
 
 def require_own_input(path: Path, status: os.stat_result) -> None:
-    """Refuse to act on an opened input file if another user may have written it, as for a run file.
+    """Refuse to act on an opened input file if another user may have written it. The rule is the same as for a run
+    file.
 
     Raises:
         RefusedError: another user may have written the file.
@@ -278,14 +280,14 @@ def _of_file(path: Path, status: os.stat_result) -> Iterator[str]:
             f"{path} belongs to uid {status.st_uid}. Run tkperf as that user, or run chown if you know "
             "who wrote the file"
         )
-    # If an access list lets others write, the kernel also sets the write bit of the group. A file that the group may
-    # write is therefore refused as well.
+    # If an access list allows other users to write, the kernel also sets the write bit of the group. A file that the
+    # group may write is therefore refused as well.
     if status.st_mode & _OTHERS_WRITE:
         yield f"others can write to {path}. Run chmod go-w if none of them has written to the file"
 
 
 def others_can_lay(real: Path) -> bool:
-    """Return whether a user other than root and the effective user can create files next to a run file."""
+    """Return whether a user other than root and the effective user can create files in the folder of a run file."""
     folder = real.parent.stat()
     return folder.st_uid not in (0, os.geteuid()) or bool(folder.st_mode & _OTHERS_WRITE)
 
@@ -296,10 +298,11 @@ def journal_of(real: Path) -> Path:
 
 
 def may_roll_back(real: Path, status: os.stat_result) -> bool:
-    """Return whether only users who can write to a run file can have written the journal next to the file.
+    """Return whether only users who can write to a run file can have written its journal.
 
-    SQLite rolls a journal back into its file, whoever created the journal. The folder may belong to any user, for
-    example if it is the home of the user who calls sudo. If another user creates a journal, it belongs to that user.
+    SQLite rolls a journal back into its file, regardless of who created the journal. The folder may belong to any user,
+    for example if it is the home of the user who calls sudo. If another user creates a journal, it belongs to that
+    user.
     """
     try:
         journal = journal_of(real).lstat()

@@ -141,7 +141,8 @@ class FlashTranslation:
         """Copy the valid data of the next victim to the open superblock for copies.
 
         Returns:
-            The number of bytes that were copied. None means that every superblock contains more valid data than ``most``.
+            The number of bytes that were copied. None means that every superblock
+                contains more valid data than ``most``.
         """
         victim, valid = self._find_victim()
         if valid > most:
