@@ -1,4 +1,4 @@
-"""The Python API: plan, run and resume with one call each, and read the results of run files."""
+"""The Python API, which can plan, run and resume with one call each, and can read the results of run files."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ def open_run(path: str | Path) -> RunFile:
 
 
 def make_plan(suite: str, device: str | Path, **options: Any) -> RunPlan:
-    """Plan a run on a device: look at the device and check the request. The function asks, creates and writes nothing.
+    """Plan a run on a device: examine the device and check the request. The function asks no question, and creates and
+    writes nothing.
 
     Args:
         suite: ``ssd``, ``hdd`` or ``raid``.
-        device: a block device, a file, ``sim:PRESET``, or the node that a RAID set is to get.
+        device: a block device, a file, ``sim:PRESET``, or the node for a new RAID set.
         options: fields of ``tkperf.pipeline.run_request.RunRequest`` by name: ``tests``, ``profile``, ``jobs``,
             ``io_depth``, ``step_s``, ``active_range``, ``size``, ``no_purge``, ``raid`` ...
 
@@ -75,21 +76,21 @@ def run(
     observers: Sequence[Observer] = (),
     description: str | None = None,
 ) -> RunResult:
-    """Execute a plan, store everything in ``NAME.tkperf``, and return the results.
+    """Execute a plan, store all data in ``NAME.tkperf``, and return the results.
 
     Args:
-        plan: a plan that was just made. The run looks at the device again before it writes to it.
-        name: name of the run file, shown in every report.
-        folder: folder of the run file; created if it does not exist.
+        plan: a plan that was just made. The run examines the device again before it writes to it.
+        name: name of the run file. Every report shows this name.
+        folder: folder of the run file. It is created if it does not exist.
         confirm: the value of ``plan.confirm_id``. Pass this value only if you know that the data on the device may be
             destroyed.
-        ask: a function that asks the user and returns the answer; use it instead of ``confirm``.
+        ask: a function that asks the user and returns the answer. Use it instead of ``confirm``.
         observers: functions that receive every event of the run (``tkperf.runner.events``). They are called in the
             thread of the run, so they must return quickly. An observer that raises a ``TkperfError`` ends the run.
         description: text about the device for the report.
 
     Raises:
-        RefusedError: the consent is missing, or the device is in use. Nothing was touched.
+        RefusedError: the consent is missing, or the device is in use. The device was not changed.
         RunFileError: the name is in use, or the folder has too little free space.
         TkperfError: an error ended the run early. The run file contains everything that was measured.
     """
@@ -113,8 +114,8 @@ def resume(
         confirm, ask, observers: see ``run``.
 
     Raises:
-        RefusedError: the consent is missing, or the device is in use. Nothing was touched.
-        RunFileError: the run file was changed since the plan was made, or cannot be written to.
+        RefusedError: the consent is missing, or the device is in use. The device was not changed.
+        RunFileError: the run file was changed after the plan was made, or cannot be written to.
         TkperfError: an error ended the run early. The run file contains everything that was measured.
     """
     path = plan.request.path
@@ -127,7 +128,7 @@ def resume(
 
 
 def read_claims(claims_file: Path) -> ClaimsFile:
-    """Return the content of a claims file, or raise UsageError if it cannot be read."""
+    """Return the content of a claims file. Raise UsageError if the file cannot be read."""
     text = read_text_input(claims_file, what="the claims", limit_bytes=CLAIMS_BYTES)
     return parse_claims(text, file=str(claims_file))
 

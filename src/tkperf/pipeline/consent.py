@@ -1,7 +1,7 @@
 """The rule by which data may be destroyed. It is the same for all kinds of devices: plan -> show -> permit.
 
-A question names the devices to erase and the data to lose, and asks for the identifier of each device. The answer is
-given in advance, or by the user after the question, or not at all. ``force`` answers only if nothing can be lost.
+A question names the devices to erase and the data that would be lost, and asks for the identifier of each device. The
+user can give the answer in advance or after the question. ``force`` replaces the answer only if no data can be lost.
 Permits then compare the answer with the device once more.
 """
 
@@ -29,17 +29,16 @@ UNSEEN_DATA = "data that cannot be seen behind the controller"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Question before devices are erased.
+    """A question that is asked before devices are erased.
 
     Attributes:
         devices: the names of the devices, for people.
         ids: the text that confirms each device, in the same order.
-        data: data recognised on the devices, or data that tkperf could not see; empty if there is
-            none.
-        empty: the devices were just created, so nothing can be lost and the question is not asked.
+        data: data recognised on the devices, or data that tkperf could not see. It is empty if there is no such data.
+        empty: whether the devices were just created. In this case, no data can be lost and the question is not asked.
         given_as: the DEVICE argument of the user. This text also confirms a device that is confirmed by its path.
-        shares_serial: another disk of this host reports the serial number of a device, so the
-            serial number alone does not confirm the device.
+        shares_serial: whether another disk of this host reports the serial number of a device, so that the serial
+            number alone does not confirm the device.
     """
 
     devices: tuple[str, ...]
@@ -51,7 +50,7 @@ class Question:
 
     @property
     def expected(self) -> str:
-        """The answer that confirms."""
+        """The answer that confirms the erasure of the devices."""
         return ",".join(self.ids)
 
     @property
@@ -66,12 +65,12 @@ class Question:
 
     @property
     def loss(self) -> str:
-        """A sentence about the data, with a space before it; empty if no data was recognised."""
+        """A sentence about the data, with a space before it. The text is empty if no data was recognised."""
         return f" It holds: {', '.join(self.data)}." if self.data else ""
 
     @property
     def why_more(self) -> str:
-        """A sentence with the reason why the serial number alone does not suffice, with a space before it."""
+        """A sentence that explains why the serial number alone is not sufficient, with a space before it."""
         if not self.shares_serial:
             return ""
         return " Other disks of this host report the same serial number, so the answer must name one disk."
@@ -82,12 +81,12 @@ Ask = Callable[[Question], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
-    """The way in which a user agrees to the loss of data.
+    """The consent of a user to the loss of data.
 
     Attributes:
         confirm: the answer that was given in advance.
-        force: do not ask if nothing can be lost. No check is skipped.
-        ask: a function that asks the user; None if there is no user to ask.
+        force: whether to ask no question if no data can be lost. No check is skipped.
+        ask: a function that asks the user. None means that there is no user to ask.
         way: the option that gives the answer in advance, for messages.
     """
 
@@ -98,7 +97,7 @@ class Consent:
 
 
 def obtain(question: Question, consent: Consent) -> tuple[str, ...]:
-    """Return the answer to a question, with one word for each device, if the answer confirms them.
+    """Return the answer to a question, with one word for each device, if the answer confirms the devices.
 
     Raises:
         RefusedError: there is no user to ask, or the answer does not confirm every device.
@@ -120,7 +119,7 @@ def obtain(question: Question, consent: Consent) -> tuple[str, ...]:
 
 
 def confirmed_by(question: Question, given: str) -> tuple[str, ...] | None:
-    """Return the answer for each device; None if the answer does not confirm them."""
+    """Return the answer for each device. None means that the answer does not confirm the devices."""
     if question.given_as and given == question.given_as and question.ids == question.devices:
         return question.ids
     answers = (given,) if len(question.ids) == 1 else tuple(map(str.strip, given.split(",")))
@@ -128,13 +127,15 @@ def confirmed_by(question: Question, given: str) -> tuple[str, ...] | None:
 
 
 def ask_again(expected: str, answer: str) -> str:
-    """Return the question after an answer that does not confirm."""
+    """Return the question that is asked after an answer that does not confirm the devices."""
     given = f"'{answer[:40]}' does not confirm it" if answer else "nothing was typed"
     return f"{given}. Type {expected} to continue, Ctrl-C to leave it"
 
 
 def nobody_to_ask(question: Question, way: str) -> RefusedError:
-    """Return the refusal to erase without an answer. It names the option that gives the answer in advance."""
+    """Return the error that refuses to erase without an answer. The error names the option that gives the answer in
+    advance.
+    """
     space = "" if way.endswith("=") else " "
     expected = repr(question.expected) if way.endswith("=") else question.expected
     return RefusedError(
@@ -147,7 +148,8 @@ def nobody_to_ask(question: Question, way: str) -> RefusedError:
 def permitted(
     identities: Sequence[DeviceIdentity], consent: Consent, *, empty: bool = False, given_as: str = ""
 ) -> Iterator[tuple[ErasePermit, ...]]:
-    """Hold devices exclusively from before the question until the end of the context, and yield their redeemed permits.
+    """Hold devices exclusively from before the question until the end of the ``with`` block, and yield their redeemed
+    permits.
 
     Raises:
         RefusedError: a device is in use, the answer is wrong, or there is no user to ask.
@@ -162,15 +164,15 @@ def permitted(
         if consent.confirm is None and not empty:
             _require_same_data(holds)
         permits = tuple(grant_permit(hold, confirmed_id=answer) for hold, answer in zip(holds, answers, strict=True))
-        # Releasing twice does no harm, because a permit and its hold are the same object.
+        # A permit and its hold are the same object. A second release is harmless.
         yield tuple(permit.redeem() for permit in permits)
 
 
 def _require_same_data(holds: Sequence[Hold]) -> None:
-    """Read the data on the devices once more, because hours may have passed before the user answered.
+    """Check that the data on the devices has not changed, because hours may have passed before the user answered.
 
     Unrecognised data also counts: samples of the content, the kernel's counters of writes, and the times of a file must
-        be the same as before the question.
+    be the same as before the question.
 
     Raises:
         RefusedError: a device was written to after tkperf showed its content to the user.
@@ -198,7 +200,8 @@ def ask_about(holds: Sequence[Hold], *, empty: bool = False, given_as: str = "")
 
 
 def permit_controller_drives(title: str, serials: dict[str, str | None], consent: Consent) -> ControllerPermit:
-    """Return the permit for drives that only a RAID controller sees, by their serial numbers.
+    """Return the permit for drives that only a RAID controller can see. The user confirms them by their serial
+    numbers.
 
     tkperf cannot read these drives, so it always assumes that data can be lost.
 

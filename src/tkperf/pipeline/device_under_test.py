@@ -1,5 +1,5 @@
-"""The device under test (DUT). tkperf first looks at the DUT. After consent, tkperf opens the DUT as equipment, that
-is, an engine and a target.
+"""The device under test (DUT). tkperf first examines the DUT. After consent, tkperf opens the DUT as equipment, which
+consists of an engine and a target.
 """
 
 from __future__ import annotations
@@ -42,19 +42,20 @@ NO_PURGE_LINE = ("purge", "none (--no-purge)")
 
 @dataclass(slots=True, kw_only=True)
 class Equipment:
-    """Everything that is necessary to execute a run, for as long as the device is open.
+    """The objects that are necessary to execute a run. They exist as long as the device is open.
 
     Attributes:
-        fitted, facts: describe the measured device. For a RAID set, they are complete only after the set was made.
+        fitted, facts: the fitted profile and the facts of the measured device. For a RAID set, they are complete only
+            after the set was created.
         write_cache: setting of the write cache during the run, in words.
         instead_of: the I/O engine that does not work here, and the reason.
         counters: the I/O counters of the device. ``fill_counters`` are the counters of the members of a RAID set, which
             are read during a fill.
-        telemetry: reads the logs of the drives. ``drives``: facts about these logs from before the run.
-        began: whether the run file contains the beginning of the run. If it does, a device that was made for the run is
-            kept.
+        telemetry: the reader of the drives' logs. ``drives`` are facts about these logs from before the run.
+        began: whether the run file contains the beginning of the run. In this case, a device that was created for the
+            run is kept.
         siblings: processes that measure other drives of the same batch.
-        seeds: the seeds of the engine's random numbers; None: the engine uses none.
+        seeds: the seeds of the engine's random numbers. None means that the engine uses no random numbers.
     """
 
     engine: Engine
@@ -75,7 +76,7 @@ class Equipment:
 
     @property
     def seed(self) -> int | None:
-        """The seed of the engine's random numbers in this run; None for a simulated drive."""
+        """The seed of the engine's random numbers in this run. None means that the drive is simulated."""
         return None if self.seeds is None else self.seeds.run_seed
 
     def go_on_with_seed(self, run_seed: int | None, *, resumptions: int) -> None:
@@ -120,11 +121,11 @@ def equipment_on(
     write_cache: str,
     drives: Sequence[DeviceIdentity] = (),
 ) -> Iterator[Equipment]:
-    """Yield the equipment of a permitted device: an engine on the device, and the sources that are read beside the
-    engine.
+    """Yield the equipment of a permitted device: an engine on the device, and the sources that tkperf reads in addition
+    to the engine.
 
     Args:
-        fitted: the fitted profile. The counters of the device show other I/O.
+        fitted: the fitted profile.
         version: the version of the engine.
         drives: the drives whose logs are read.
     """
@@ -154,17 +155,17 @@ def equipment_on(
 
 
 class DeviceUnderTest(ABC):
-    """A device, file or RAID set to measure. The constructor looks at everything and changes nothing.
+    """A device, file or RAID set to measure. The constructor examines the device and the host, and changes nothing.
 
     Attributes:
-        identity: identity of the device. For a device that is not made yet: its name, its sector size and its least
-            capacity.
+        identity: identity of the device. For a device that is not created yet, it contains the name, the sector size
+            and the least capacity.
         facts: facts that are known before the device is opened.
-        drives: the drives under load, as far as the kernel shows them: the device, or the members of a set.
-        lines: description and purge method, for people: pairs of a label and a text.
-        confirm_id: text that confirms the erasure; None if no data is lost.
+        drives: the drives under load that the kernel shows: the device, or the members of a set.
+        lines: description and purge method for people, as pairs of a label and a text.
+        confirm_id: text that confirms the erasure. None means that no data is lost.
         overwritten_by: name of the purge method if the method leaves the device fully written, and not as new.
-        filled_bytes: bytes that one pass of preconditioning writes; None: the active range.
+        filled_bytes: bytes that one pass of preconditioning writes. None means the active range.
     """
 
     identity: DeviceIdentity
@@ -178,29 +179,27 @@ class DeviceUnderTest(ABC):
 
     @abstractmethod
     def open(self, fitted: FittedProfile, consent: Consent) -> AbstractContextManager[Equipment]:
-        """Ask for consent, prepare the device, and restore its settings at the end, however the run ends.
+        """Ask for consent, prepare the device, and restore its settings at the end, even after an error.
 
         Raises:
-            RefusedError: the consent is missing, or the device is now in use. Nothing was touched.
+            RefusedError: the consent is missing, or the device is now in use. The device was not changed.
             DeviceError, EngineError: the run cannot begin, or the device could not be restored.
         """
 
 
 def would_be_refused(reason: TkperfError) -> RunNote:
-    """Return a refusal as a warning, for a plan without a run."""
+    """Return a refusal as a warning, for a plan that is not followed by a run."""
     return RunNote(code=REFUSAL, text=str(reason))
 
 
 def find_unseen(identities: Sequence[DeviceIdentity]) -> tuple[RunNote, ...]:
-    """Return a warning for each place where tkperf cannot see possible users of the devices. Each place appears
-    once.
-    """
+    """Return a warning for each place where tkperf cannot see possible users of the devices. Each place occurs once."""
     spots = {spot.text: None for identity in identities for spot in find_blind_spots(identity)}
     return tuple(RunNote(code=USERS_NOT_VISIBLE, text=text) for text in spots)
 
 
 def warn_of_room(identity: DeviceIdentity) -> tuple[RunNote, ...]:
-    """Warn if a sparse file (the target, or the file of a loop device) cannot be written completely."""
+    """Return a warning if a sparse file (the target, or the file of a loop device) cannot be written completely."""
     is_file = identity.kind is TargetKind.FILE
     path = identity.path if is_file else identity.backing
     shortage = find_shortage(Path(path)) if path else None
@@ -217,8 +216,8 @@ def warn_of_room(identity: DeviceIdentity) -> tuple[RunNote, ...]:
 
 
 def warn_of_zones(identity: DeviceIdentity) -> tuple[RunNote, ...]:
-    """Warn if a disk is zoned and host-aware. Such a disk accepts random writes, but may have to move other data for
-    them.
+    """Return a warning if a disk is zoned and host-aware. Such a disk accepts random writes, but may have to move other
+    data for them.
     """
     if identity.major_minor is None:
         return ()
@@ -232,7 +231,7 @@ def warn_of_zones(identity: DeviceIdentity) -> tuple[RunNote, ...]:
 
 
 def warn_of_link(facts: DeviceFacts) -> tuple[RunNote, ...]:
-    """Warn if the link of a device is slower than both ends permit."""
+    """Return a warning if the link of a device is slower than the device and its port permit."""
     if not facts.values.get("link_downgraded"):
         return ()
     text = (

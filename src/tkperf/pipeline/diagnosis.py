@@ -1,4 +1,4 @@
-"""Diagnosis of a device or of this host: whether it can be tested, and what is missing."""
+"""The diagnosis of a device or of this host: whether it can be tested, and what is missing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tkperf.system.process import PACKAGES, find_program
 
 _NOT_ROOT = ("not root: block devices cannot be tested, files and sim: can",)
 
-# Programs that tkperf calls, with their purpose. Without the programs of the engine, tkperf cannot measure.
+# The programs that tkperf calls, with their purpose. Without the programs of the engine, tkperf cannot measure.
 TOOLS = {
     **find_engine().programs,
     "wipefs": "recognising data on a device",
@@ -42,12 +42,12 @@ TOOLS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceDiagnosis:
-    """Facts about a device, and the obstacles to testing it.
+    """Facts about a device, and the reasons why it cannot be tested.
 
     Attributes:
         objections: reasons why the device cannot be tested.
         data: the data that was recognised on the device.
-        reading: the present telemetry of the device; None: the device reports no telemetry.
+        reading: the present telemetry of the device. None means that the device reports no telemetry.
     """
 
     identity: DeviceIdentity
@@ -81,11 +81,11 @@ class DeviceDiagnosis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostDiagnosis:
-    """Abilities and shortcomings of this host for measurements.
+    """The abilities and shortcomings of this host for measurements.
 
     Attributes:
         engine: the version of the engine, or the reason why it is not known.
-        could_measure: whether everything that is necessary to measure exists.
+        could_measure: whether all programs that are necessary to measure exist.
         missing: missing programs. ``packages`` are the names of packages that contain these programs.
         remarks: circumstances that limit which tests are possible.
         engine_limits: functions that this version of the engine lacks.
@@ -128,7 +128,8 @@ class HostDiagnosis:
 
 
 def diagnose_device(device: str) -> DeviceDiagnosis:
-    """Look at a device without writing to it. For a simulated drive, only the facts of its model are known.
+    """Return the diagnosis of a device. The function does not write to the device. For a simulated drive, only the
+    facts of its model are known.
 
     Raises:
         DeviceError: there is no such device.
@@ -159,8 +160,8 @@ def diagnose_device(device: str) -> DeviceDiagnosis:
         objections=objections,
         data=data,
         purge=plan_purge(identity),
-        # The device is read only without objections, because reads would disturb another program that uses or measures
-        # the drive.
+        # The device is read only if there are no objections, because reads would disturb another program that uses or
+        # measures the drive.
         audit=audit_for([identity], lasts_s=DAY_S, read_device=not objections),
         telemetry=telemetry,
         reading=reading,
@@ -168,7 +169,9 @@ def diagnose_device(device: str) -> DeviceDiagnosis:
 
 
 def _find_erase(identity: DeviceIdentity) -> tuple[Objection, ...]:
-    """Return the objection to a drive that is erasing itself, or for which this is not known."""
+    """Return an objection to a drive that is erasing itself, or for which tkperf cannot determine whether it is erasing
+    itself.
+    """
     try:
         refuse_purge_under_way(identity)
     except (DeviceError, RefusedError) as error:
@@ -177,8 +180,8 @@ def _find_erase(identity: DeviceIdentity) -> tuple[Objection, ...]:
 
 
 def diagnose_host() -> HostDiagnosis:
-    """Search for the programs that tkperf calls, and for circumstances on the host that would disturb a run of
-    one day.
+    """Return the diagnosis of this host: the programs that tkperf calls, and the circumstances that would disturb a run
+    of one day.
     """
     missing = tuple(name for name in TOOLS if find_program(name) is None)
     could_measure = not set(missing) & set(find_engine().programs)
@@ -205,13 +208,13 @@ def _find_view_remarks() -> Iterator[str]:
 
 
 def _is_named(program: str) -> bool:
-    """Return whether the user named a program that belongs to no package."""
+    """Return whether the user chose a program that belongs to no package."""
     return program == find_engine().name and find_engine().find_named_program() is not None
 
 
 def unlock(device: str) -> bool:
-    """Clear the password of an interrupted Security Erase, after the same checks as before an erase. False: no password
-    is set.
+    """Clear the password of an interrupted Security Erase, after the same checks as before an erase. Return False if no
+    password is set.
 
     Raises:
         UsageError: the device is not a SATA drive.

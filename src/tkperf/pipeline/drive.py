@@ -1,10 +1,10 @@
 """A drive, a partition, a loop device or a file as the device under test. The device exists already, or is a file that
 is created for the run.
 
-The tests of a profile may touch only segments of a drive, that is, random places that do not touch each other. Only a
-mapping by the kernel's device-mapper keeps fio exactly within the segments and without pauses (docs/adr/0027). A
-mapping requires a whole block device, root, and the device-mapper of the kernel. Missing requirements are reported
-before any question.
+The tests of a profile may be limited to segments of a drive, which are random places that do not touch each other. Only
+a mapping by the kernel's device-mapper keeps fio exactly within the segments and without pauses (docs/adr/0027). A
+mapping requires a whole block device, root, and the device-mapper of the kernel. tkperf reports missing requirements
+before it asks a question.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class DriveUnderTest(DeviceUnderTest):
     """An existing block device or file."""
 
     def __init__(self, request: RunRequest, *, look_only: bool = False) -> None:
-        """Look at the device. Remove a password that an earlier purge by tkperf left on a drive.
+        """Examine the device. If an earlier purge by tkperf left a password on a drive, remove it.
 
         Args:
-            look_only: remove nothing, and turn a reason to refuse a run into a warning.
+            look_only: whether to remove nothing, and to turn a reason to refuse a run into a warning.
         """
         self._request = request
         self.identity = self._identify()
@@ -104,7 +104,7 @@ class DriveUnderTest(DeviceUnderTest):
                 raise
             if is_dangling(path):
                 raise DeviceError(describe_dangling(path)) from None
-            if _is_among_devices(path):  # a file with --size would also be refused in this folder
+            if _is_among_devices(path):  # tkperf would also refuse a file with --size in this folder
                 raise
             advice = "to measure a scratch file of that name, give its --size"
             raise DeviceError(f"{error}; {advice}") from None
@@ -174,7 +174,7 @@ class ScratchFileUnderTest(DriveUnderTest):
     def open(self, fitted: FittedProfile, consent: Consent) -> Iterator[Equipment]:
         version = find_engine(self._request.ioengine).find_version()
         path = Path(self._request.device)
-        # The hard disk suite reads addresses that it has not written.
+        # The hard disk suite reads addresses that it has not written, so the file must be written first.
         written = self._request.suite == "hdd"
         made = create_file_target(path, self.identity.capacity_bytes, written=written)
         began = False
@@ -203,7 +203,9 @@ class ScratchFileUnderTest(DriveUnderTest):
 
 
 def measurable(path: Path) -> DeviceIdentity:
-    """Return the identity of a device or file. For a file, the block size is one that direct I/O accepts."""
+    """Return the identity of a device or file. For a file, the identity contains a block size that direct I/O
+    accepts.
+    """
     identity = read_identity(path)
     if identity.kind is not TargetKind.FILE:
         return identity
@@ -212,7 +214,7 @@ def measurable(path: Path) -> DeviceIdentity:
 
 
 def choose_purge(request: RunRequest, identity: DeviceIdentity) -> PurgeMethod | None:
-    """Choose the purge method for a device; None for no purge."""
+    """Return the purge method for a device. None means that the device is not purged."""
     if request.no_purge or request.suite == "hdd":
         return None
     plan = plan_purge(identity, command=request.purge_command)
@@ -220,10 +222,10 @@ def choose_purge(request: RunRequest, identity: DeviceIdentity) -> PurgeMethod |
 
 
 def _refuse_use(identity: DeviceIdentity, *, look_only: bool) -> None:
-    """Raise RefusedError if there is any reason not to erase the device."""
+    """Raise RefusedError if there is a reason not to erase the device."""
     is_block = identity.kind is TargetKind.BLOCK
     if is_block and not look_only:
-        # Uses are checked first, because a drive that an interrupted purge left locked cannot be read.
+        # Uses are checked first, because a drive that remains locked after an interrupted purge cannot be read.
         refuse_objections(identity, use_only=True)
     if is_block:
         refuse_purge_under_way(identity)
@@ -238,10 +240,10 @@ def _is_among_devices(path: Path) -> bool:
 
 
 class SegmentsUnderTest(DriveUnderTest):
-    """A block device with a profile that tests only segments of the device."""
+    """A block device, with a profile that tests only segments of this device."""
 
     def __init__(self, request: RunRequest, plain: Profile, *, look_only: bool = False) -> None:
-        """Look at the device, and draw the places of the segments. Nothing is changed."""
+        """Examine the device, and draw the places of the segments. Nothing is changed."""
         if request.raid is not None:
             raise refuse_segments(plain, "tkperf maps no layers below a RAID set")
         if request.size is not None:
@@ -282,7 +284,7 @@ class SegmentsUnderTest(DriveUnderTest):
                     self._request,
                     device,
                     target,
-                    # The counters of the drive also see I/O outside the mapping.
+                    # The counters of the drive also include I/O outside the mapping.
                     replace(fitted, identity=permit.identity),
                     facts,
                     version=version,
@@ -293,7 +295,7 @@ class SegmentsUnderTest(DriveUnderTest):
 
 
 def _find_hindrance(dut: DriveUnderTest) -> str | None:
-    """Return the missing requirement; None if nothing is missing."""
+    """Return the missing requirement. None means that no requirement is missing."""
     identity = dut.identity
     if identity.kind is not TargetKind.BLOCK:
         return f"{identity.path} is a file"

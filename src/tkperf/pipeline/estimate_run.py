@@ -1,5 +1,5 @@
-"""Estimate of a run: time, bytes written, and share of the drive's life, from a simulation of the phases of all
-tests.
+"""The estimate of a run: time, bytes written, and share of the drive's life. It results from a simulation of the phases
+of all tests.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from tkperf.runfile.reader import read_run
 DEFAULT_WARRANTY_YEARS = 5.0
 DAYS_A_YEAR = 365
 _FACTORS = {"GBW": 10**9, "TBW": 10**12, "PBW": 10**15}
-# Limit of plausible ratings. The most durable drives have ratings of 100 drive writes a day.
+# The limit of plausible ratings. The most durable drives have ratings of 100 drive writes a day.
 _MOST_DWPD = 1000.0
 _Walked = list[tuple[Phase, float]]
 # The key consists of the section, the kind of phase, and the number of earlier rows of this section and kind.
 _WalkedByRow = dict[tuple[str, type[Phase], int], _Walked]
 
 _FASTEST_BYTES_PER_S = 10**12
-# Streams offer more than the device writes only if they exceed the estimate by more than its rounding, 0.5 %.
+# Streams count as offering more than the device can write only if they exceed the estimate by more than its rounding,
+# 0.5 %.
 _LEAST_EXCESS = 1.005
 
 
@@ -46,7 +47,7 @@ ASSUMED = Rates(
 
 
 def parse_rate(text: str) -> Rates:
-    """Parse a rate such as ``530MB/s``.
+    """Return the rates for a text such as ``530MB/s``.
 
     Raises:
         UsageError: the text is not a rate, or the rate is 0 or faster than any drive.
@@ -66,7 +67,7 @@ def parse_rate(text: str) -> Rates:
 
 def probe_rates(dut: DeviceUnderTest) -> Rates:
     """Read the device for ten seconds, and return its rates. The device is opened only for reading. The function writes
-    nothing and asks nothing.
+    nothing and asks no question.
 
     For a device that cannot be read, the result is the assumed rate with the reason.
     """
@@ -110,7 +111,7 @@ def read_rates(path: Path, dut: DeviceUnderTest) -> Rates:
     """Return the rates that an earlier run measured on a device of the same model.
 
     Raises:
-        UsageError: the run is of another model, or measured nothing.
+        UsageError: the run measured another model, or contains no measurement.
         RunFileError: the run file cannot be read.
     """
     try:
@@ -152,7 +153,7 @@ def _measured(record: RunRecord) -> dict[Workload, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rating:
-    """An endurance rating in the user's form: ``amount`` of ``unit`` TBW or DWPD."""
+    """An endurance rating in the form that the user wrote: ``amount`` of ``unit`` TBW or DWPD."""
 
     text: str
     amount: float
@@ -182,7 +183,7 @@ class Rating:
 
 
 def parse_rating(text: str, warranty_years: float | None = None) -> Rating:
-    """Parse ``600TBW``, ``1.2PBW`` or ``1DWPD``.
+    """Return the rating for a text such as ``600TBW``, ``1.2PBW`` or ``1DWPD``.
 
     Raises:
         UsageError: the text has another form, or no drive has such a rating.
@@ -199,7 +200,7 @@ def parse_rating(text: str, warranty_years: float | None = None) -> Rating:
 
 
 def estimate_run(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> RunEstimate:
-    """Estimate every test of a plan at these rates.
+    """Return an estimate of every test of a plan at these rates.
 
     Raises:
         UsageError: no such device has this rating.
@@ -241,7 +242,7 @@ def estimate_run(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> R
 def _stages(plan: RunPlan, test: TestPhases, rates: Rates, best: _WalkedByRow) -> Iterator[Stage]:
     rates_known = rates.source is RateSource.RUN and all(map(rates.knows, test.workloads))
     unsteady = _walk(plan, test, rates, Case.UNSTEADY)
-    # If the rates are only upper bounds, the writes of a run may never reach a given amount, so the worst case is
+    # If the rates are only upper limits, the writes of a run may never reach a given amount, so the worst case is
     # simulated.
     longest = unsteady if rates_known else _walk(plan, test, rates, Case.WORST)
     for key, phases in longest.items():
@@ -261,8 +262,8 @@ def _stages(plan: RunPlan, test: TestPhases, rates: Rates, best: _WalkedByRow) -
 
 
 def _walk(plan: RunPlan, test: TestPhases, rates: Rates, case: Case) -> _WalkedByRow:
-    """Simulate the phases of a test, and group consecutive phases of one kind as rows. The key of a row is its section,
-    its kind, and the number of earlier rows of this section and kind.
+    """Simulate the phases of a test, and return them as rows of consecutive phases of one kind. The key of a row is its
+    section, its kind, and the number of earlier rows of this section and kind.
 
     A pause belongs to the preceding phase, so thousands of bursts and pauses form one row.
     """
@@ -297,9 +298,9 @@ def _written(plan: RunPlan, walked: _Walked, rates: Rates) -> float:
 
 
 def _written_bytes_per_s(workload: Workload, rates: Rates) -> float:
-    """Return the bytes that a load writes in a second. All streams together are no faster than the device.
+    """Return the bytes that a load writes in a second. The rate of the device limits the sum of all streams.
 
-    An offered rate of a stream is the most that the stream writes.
+    The offered rate of a stream is an upper limit of its writes.
     """
     if not workload.is_combination:
         return 0.0 if workload.trims else (1 - workload.read_percent / 100) * rates.rate_of(workload)
@@ -314,13 +315,13 @@ def _written_bytes_per_s(workload: Workload, rates: Rates) -> float:
 
 
 def _find_excessive_offers(best: Mapping[str, _WalkedByRow], rates: Rates) -> Iterator[RunNote]:
-    """Yield a warning for each section whose streams together offer more writes than the device can do.
+    """Yield a warning for each section whose streams together offer more writes than the device can complete.
 
     An assumed rate is no information about the device, so such a rate causes no warning. An excess within the rounding
-    of the rates is no warning, because tkperf's own tests offer shares of a measured rate.
+    of the rates causes no warning either, because tkperf's own tests offer shares of a measured rate.
 
     Args:
-        best: the phases of each test, by the name of the test.
+        best: the phases of each test. The name of the test is the key.
     """
     if rates.source is RateSource.ASSUMED:
         return
@@ -341,7 +342,7 @@ def _find_excessive_offers(best: Mapping[str, _WalkedByRow], rates: Rates) -> It
 
 
 def _uses_demand(demand: DemandTable, rows: _WalkedByRow) -> bool:
-    """Return whether a test uses the demand of the profile, or first searches for a separate demand."""
+    """Return whether a test uses the demand of the profile. If a search determines the demand, the result is true."""
     if demand.searched:
         return True
     loads = (load for phases in rows.values() for phase, _ in phases for load in _list_loads(phase))
@@ -355,7 +356,9 @@ def _list_loads(phase: Phase) -> tuple[Workload, ...]:
 
 
 def _offered_bytes_per_s(workload: Workload) -> float:
-    """Return the bytes that the streams of a combination should write in a second; 0 for a load alone."""
+    """Return the bytes that the streams of a combination should write in a second. For a load alone, the result
+    is 0.
+    """
     loads = [stream.workload for stream in workload.together]
     return sum(
         (1 - load.read_percent / 100) * (load.offered_iops or 0.0) * load.mean_block_bytes
@@ -365,7 +368,9 @@ def _offered_bytes_per_s(workload: Workload) -> float:
 
 
 def _describe_rounds(least: Sequence[Phase], most: Sequence[Phase]) -> str:
-    """Describe rounds: ``5 to 25 rounds of 56 steps``, ``120 rounds of 1 step, each after a warm-up``."""
+    """Return a description of rounds: ``5 to 25 rounds of 56 steps``, ``120 rounds of 1 step, each after a
+    warm-up``.
+    """
     shortest, longest = ([one for one in phases if isinstance(one, Round)] for phases in (least, most))
     counted = [one for one in longest if not one.warm_up]
     warm_ups = len(longest) - len(counted)
@@ -384,7 +389,9 @@ def _describe_rounds(least: Sequence[Phase], most: Sequence[Phase]) -> str:
 
 
 def _describe(plan: RunPlan, least: _Walked, most: _Walked) -> str:
-    """Describe a row. If the row contains pauses, the text contains their number and the phases between them."""
+    """Return a description of a row. If the row contains pauses, the text contains their number and the phases between
+    them.
+    """
     pauses = sum(isinstance(phase, Idle) for phase, _ in most)
     if 0 < pauses < len(most):
         least = [entry for entry in least if not isinstance(entry[0], Idle)]

@@ -1,7 +1,8 @@
-"""Fit a profile and an active range to a device, and check that the chosen tests can run on it.
+"""A profile and an active range that are fitted to a device, and the check that the chosen tests can run on this
+device.
 
-The phases of a test show what the test needs. tkperf keeps no separate list of needs, so a refusal always names
-something that the test really does.
+The phases of a test show its requirements. tkperf keeps no separate list of requirements, so a refusal always names a
+requirement that results from the phases of the test.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ _USUAL_BYTES = 1_000_204_886_016
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestPhases:
-    """The phases of a test if it ends as early as possible, and the bounds of the length of the test in seconds.
+    """The phases of a test in the case that it ends as early as possible, and the limits of the test's length in
+    seconds.
 
-    Purges count as 0 s, because their length is unknown.
+    Purges count as 0 s, because their length is not known.
     """
 
     __test__ = False  # otherwise pytest would treat the class as a test case
@@ -49,25 +51,27 @@ class TestPhases:
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
-        """Each workload once, in the order of first use."""
+        """Each workload once, in the order of its first use."""
         return tuple(dict.fromkeys(load for load, _ in _loads(self.phases)))
 
     @property
     def reads_first(self) -> bool:
-        """Return whether the first load reads before the test has written anything."""
+        """Return whether the first load reads before the test has written any data."""
         load, is_fill = next(_loads(self.phases))
         return not is_fill and load.read_percent > 0
 
     @property
     def starts_as_purged(self) -> bool:
-        """Return whether the test measures directly after the purge, without a write in between."""
+        """Return whether the test measures directly after the purge, without writes between the purge and the
+        measurement.
+        """
         busy = [phase for phase in self.phases if not isinstance(phase, Idle)]
         return any(isinstance(purge, Purge) and isinstance(then, Round | Continuous) for purge, then in pairwise(busy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedProfile:
-    """A profile that was adapted to a device. ``unaltered`` is the profile as its file defines it. ``profile`` also
+    """A profile that was fitted to a device. ``unaltered`` is the profile as its file defines it. ``profile`` also
     contains the changes that the options and the device require.
     """
 
@@ -85,7 +89,7 @@ class FittedProfile:
 
 
 def find_heaviest(workloads: Iterable[Workload]) -> Workload:
-    """Return the workload with the most outstanding I/Os, which shows limits of the host."""
+    """Return the workload with the most outstanding I/Os. This workload reaches the limits of the host first."""
     return max(workloads, key=lambda load: load.total_outstanding_ios)
 
 
@@ -127,7 +131,9 @@ def choose_profile(request: RunRequest) -> Profile:
 
 
 def find_needs(profile: Profile) -> str | None:
-    """Return the requirements of a profile besides a device or file, and the remedy; None: no requirements."""
+    """Return the requirements of a profile in addition to a device or file, and the remedy. None means that there are
+    no such requirements.
+    """
     used = profile.active_range
     if used.segments == 1:
         return None
@@ -139,14 +145,15 @@ def find_needs(profile: Profile) -> str | None:
 
 
 def refuse_segments(profile: Profile, reason: str) -> UsageError:
-    """Return the refusal to measure the segments of a profile on this device, and the remedy."""
+    """Return the error that refuses to measure the segments of a profile on this device, with the remedy."""
     return UsageError(f"{find_needs(profile)}: {reason}")
 
 
 def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
     """Check an active range that the user gave as a size.
 
-    A size in a profile means the whole device if the device is smaller. A size in an option must fit on the device.
+    A size in a profile means the whole device if the device is smaller. A size in an option must not exceed the
+    capacity of the device.
     """
     if wanted is None or wanted.strip().endswith("%"):
         return
@@ -158,7 +165,7 @@ def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
 
 
 def fit_profile(request: RunRequest, unaltered: Profile, identity: DeviceIdentity) -> FittedProfile:
-    """Fit the profile and the active range to a device, and simulate the phases of the chosen tests.
+    """Return the profile and the active range, fitted to a device, with the simulated phases of the chosen tests.
 
     A run that this device accepts is also possible on a larger device.
     """
@@ -192,14 +199,14 @@ def fit_profile(request: RunRequest, unaltered: Profile, identity: DeviceIdentit
 
 
 def _searches(request: RunRequest, profile: Profile) -> bool:
-    """Return whether the run first searches the demand (thread count and queue depth), because of the option or the
+    """Return whether the run first searches for the demand (thread count and queue depth), because of the option or the
     profile.
     """
     return request.auto_demand or profile.demand.searched
 
 
 def look_ahead(test: Test, profile: Profile, active_range_bytes: int) -> TestPhases:
-    """Return the phases and the length of a test, from simulations of the best and of the worst case."""
+    """Return the phases and the length of a test, computed by simulations of the best and of the worst case."""
 
     def walk(case: Case) -> tuple[tuple[Phase, float], ...]:
         procedure = test.procedure(profile, active_range_bytes)
@@ -215,7 +222,7 @@ def look_ahead(test: Test, profile: Profile, active_range_bytes: int) -> TestPha
 
 
 def _loads(phases: Sequence[Phase]) -> Iterator[tuple[Workload, bool]]:
-    """Yield every workload, and whether the workload is a fill."""
+    """Yield every workload, with a flag that states whether the workload is a fill."""
     last: object = None
     for phase in phases:
         match phase:
@@ -223,7 +230,7 @@ def _loads(phases: Sequence[Phase]) -> Iterator[tuple[Workload, bool]]:
                 yield phase.workload, True
             case Continuous() if phase.workload is not last:
                 # Equal phases are yielded only once, because a stream has thousands of slices, and all rounds of a
-                # section are alike.
+                # section are the same.
                 last = phase.workload
                 yield from ((stream.workload, False) for stream in phase.workload.streams)
             case Round() if phase.steps is not last:
@@ -249,7 +256,7 @@ def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) ->
 def _leave_out_trims(
     profile: Profile, tests: Sequence[Test], identity: DeviceIdentity
 ) -> tuple[Profile, tuple[str, ...]]:
-    """Return the profile without the trims that its tests can leave out, with a warning for each such test."""
+    """Return the profile without the trims that its tests can omit, with a warning for each such test."""
     reason = _why_no_trims(identity)
     if reason is None:
         return profile, ()
@@ -264,7 +271,7 @@ def _leave_out_trims(
 
 
 def _require_discard(tests: Sequence[TestPhases], identity: DeviceIdentity) -> None:
-    """Raise UsageError if a test trims, and the device accepts no trims from fio."""
+    """Raise UsageError if a test trims but the device accepts no trims from fio."""
     trimming = [test.test.name for test in tests if any(load.trims for load, _ in _loads(test.phases))]
     reason = _why_no_trims(identity)
     if not trimming or reason is None:
@@ -289,7 +296,7 @@ def _why_no_trims(identity: DeviceIdentity) -> str | None:
 
 
 def _require_whole_segments(tests: Sequence[TestPhases], profile: Profile, active_range: ActiveRange) -> None:
-    """Raise UsageError if an I/O could cross the end of a segment, because the drive would see two I/Os."""
+    """Raise UsageError if an I/O could cross the end of a segment. The drive would receive such an I/O as two I/Os."""
     count = profile.active_range.segments
     if count == 1:
         return
@@ -332,10 +339,10 @@ def _require_use_of_demand(tests: Sequence[TestPhases], profile: Profile, active
 
 
 def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> None:
-    """Check that the active range is large enough. A sequential step needs one block per thread, and a random step
+    """Check that the active range is large enough. A sequential step needs one block for each thread, and a random step
     needs one block.
 
-    Fills are no problem, because they write a smaller range with fewer threads. If several steps do not fit, the error
+    Fills need no check, because they write a smaller range with fewer threads. If several steps do not fit, the error
     names the largest step.
     """
     loads = {load for test in tests for load, is_fill in _loads(test.phases) if not is_fill}

@@ -1,5 +1,5 @@
-"""The host of a run. tkperf audits the host before the run. If the user requests it, tkperf refuses an unfit host, and
-tunes the host during the run.
+"""The host of a run. tkperf audits the host before the run. If the user requests it, tkperf refuses a host that is not
+suitable, or tunes the host during the run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tkperf.model.record import RunNote
 from tkperf.model.workload import Workload
 from tkperf.pipeline.fitted_profile import find_default_workloads, find_heaviest, find_required_io
 
-# Codes of warnings about a run.
+# The codes of warnings about a run.
 HOST_DISTURBS, TUNING_LEFT_BEHIND = "host-disturbs", "tuning-left-behind"
 
 
@@ -38,12 +38,12 @@ class HostState:
     changes: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, object]:
-        """Return the facts for the run file. They are stored beside other facts about the host."""
+        """Return the facts for the run file. The run file stores them together with other facts about the host."""
         facts: dict[str, object] = {"audit": self.audit.as_plain_data()} if self.audit.findings else {}
         return facts | ({"tuned": list(self.changes)} if self.changes else {})
 
     def device_facts(self) -> dict[str, object]:
-        """Return the device facts that tuning changed: the I/O scheduler."""
+        """Return the fact about the device that tuning changed: the I/O scheduler."""
         if not any("/queue/scheduler: " in change for change in self.changes):
             return {}
         subject = "I/O scheduler"
@@ -58,7 +58,7 @@ def describe_audited_host(
     ioengine: ChosenEngine | None = None,
     rounding: str | None = None,
 ) -> AuditedHost:
-    """Return this host as the audit sees it.
+    """Return a description of this host for the audit.
 
     Args:
         ioengine: the I/O engine that a run would use, if it was tried.
@@ -78,10 +78,10 @@ def describe_audited_host(
 
 
 def try_ioengines(identity: DeviceIdentity | None, workloads: Sequence[Workload]) -> ChosenEngine | None:
-    """Return the I/O engine that a run with these workloads would use; a run calls the same function.
+    """Return the I/O engine that a run with these workloads would use. A run calls the same function.
 
-    The engine reads a few blocks of the device. Without a device, or if the device cannot be read, the engine reads one
-    of its own files. None: no interface could be tried.
+    The engine reads a few blocks of the device. If there is no device, or if the device cannot be read, the engine
+    reads one of its own files. None means that no interface could be tried.
     """
     io = find_required_io(workloads)
     if identity is not None and identity.kind is not TargetKind.SIMULATED:
@@ -93,7 +93,7 @@ def try_ioengines(identity: DeviceIdentity | None, workloads: Sequence[Workload]
 
 @lru_cache(maxsize=8)
 def _try_ioengines_without_device(io: RequiredIo) -> ChosenEngine | None:
-    """Try each load only once and store the result, because a batch calls the function for every drive."""
+    """Try each load only once and store the result, because a batch calls this function for every drive."""
     path = find_engine().find_readable_file()
     if path is None:
         return None
@@ -110,7 +110,7 @@ def _find_rounding() -> str | None:
 
 
 def find_drives(identities: Sequence[DeviceIdentity]) -> tuple[AuditedDrive, ...]:
-    """Return the drives of these devices, or the drives below these files, as far as the kernel describes them."""
+    """Return the drives of these devices, or the drives below these files, if the kernel reports them."""
     drives = {}
     for identity in identities:
         is_file = identity.kind is TargetKind.FILE
@@ -122,7 +122,7 @@ def find_drives(identities: Sequence[DeviceIdentity]) -> tuple[AuditedDrive, ...
 
 
 def _number_below(identity: DeviceIdentity) -> str | None:
-    """Return the device number of the file system that holds a file, or will hold it."""
+    """Return the device number of the file system that contains a file, or that will contain it."""
     path = Path(identity.path)
     try:
         device = path.stat().st_dev if path.exists() else path.parent.stat().st_dev
@@ -138,11 +138,11 @@ def audit_for(
     workloads: Sequence[Workload] | None = None,
     read_device: bool = False,
 ) -> Audit:
-    """Audit this host for a run on these devices. The result is empty if all devices are simulated.
+    """Return the audit of this host for a run on these devices. The result is empty if all devices are simulated.
 
     Args:
-        workloads: the workloads of the run; None: the function tries the workloads of a run without options.
-        read_device: try the interfaces on the first device instead of a file of the host.
+        workloads: the workloads of the run. None means that the function tries the workloads of a run without options.
+        read_device: whether to try the interfaces on the first device instead of a file of the host.
     """
     if identities and all(one.kind is TargetKind.SIMULATED for one in identities):
         return Audit()
@@ -154,7 +154,7 @@ def audit_for(
         lasts_s=lasts_s,
         outstanding=None if workloads is None else find_heaviest(workloads).total_outstanding_ios,
         ioengine=ioengine,
-        # If no run follows, the queue depths are not known, so any rounding is reported.
+        # If no run follows, the queue depths are not known, so every rounding is reported.
         rounding=None if workloads else _find_rounding(),
     )
     return audit_host(audited, find_drives(identities))
@@ -167,14 +167,16 @@ def find_disturbing(audit: Audit, *, tune: bool) -> tuple[AuditResult, ...]:
 
 
 def refuse_unfit(audit: Audit, *, tune: bool) -> None:
-    """Raise RefusedError if anything would disturb a run. The message names the remedy."""
+    """Raise RefusedError if a finding of the audit would disturb a run. The message names the remedy."""
     disturbing = find_disturbing(audit, tune=tune)
     if disturbing:
         raise RefusedError(f"this host is not fit to measure on (--strict): {'; '.join(map(str, disturbing))}")
 
 
 def refuse_untunable() -> None:
-    """Raise DeviceError if tkperf cannot change settings. The function is called before any question."""
+    """Raise DeviceError if tkperf cannot change settings of the host. The function is called before the user is
+    asked.
+    """
     if os.geteuid() != 0:
         raise DeviceError(
             "--tune changes settings of the CPUs and of the device's queue, which requires root. Run tkperf as root"
@@ -184,8 +186,8 @@ def refuse_untunable() -> None:
 def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunNote]:
     """Yield the warnings about the host for a reader of the result."""
     for finding in find_disturbing(audit, tune=tune):
-        # The warning contains no advice, because the advice would be too late for a reader of the result. ``doctor``
-        # shows the advice.
+        # The warning contains no advice, because a reader of the result can no longer follow it. ``doctor`` shows the
+        # advice.
         text = f"{finding.title}: {finding.found}; {finding.why}"
         yield RunNote(code=HOST_DISTURBS, text=text)
     left = find_left_behind() if audit.findings else 0
@@ -198,7 +200,7 @@ def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunNote]:
 def prepared_host(
     audit: Audit, identities: Sequence[DeviceIdentity], *, tune: bool, lasts_s: float, workloads: Sequence[Workload]
 ) -> Iterator[HostState]:
-    """Yield the host in the state that the run requests. Restore the settings however the run ends."""
+    """Yield the host in the state that the run requests. Restore the settings at the end, even after an error."""
     if not tune or not audit.findings:
         yield HostState(audit=audit)
         return
@@ -209,7 +211,9 @@ def prepared_host(
 
 
 def describe_host(audit: Audit, device: str) -> str | None:
-    """Return one line about the host for the user before the question; None if nothing is important."""
+    """Return one line about the host that the user sees before the question. None means that no finding is
+    important.
+    """
     counts = [
         f"{len(findings)} thing{'s' * (len(findings) > 1)} {verb} disturb this run "
         f"({', '.join(dict.fromkeys(one.subject for one in findings))})"

@@ -1,4 +1,4 @@
-"""Write run files from the results of other tools."""
+"""The conversion of results from other tools to run files."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> I
     """Write run files from results of other tools.
 
     Raises:
-        UsageError: the files contain several runs, but ``name`` names only one.
-        InputFileError: nothing could be imported.
+        UsageError: the files contain several runs, but ``name`` names only one run.
+        InputFileError: no result could be imported.
     """
     refuse_long_name("--name", name or "")
     run_name = one_line(name or "") or None
@@ -115,7 +115,7 @@ def _find_results(folder: Path) -> list[Path]:
 
 
 def _is_result_name(name: str) -> bool:
-    """Return whether a file name is that of a result, such as ``r1.json``, ``r1.json.2`` or ``R1.XML``, but not
+    """Return whether a file name is the name of a result, such as ``r1.json``, ``r1.json.2`` or ``R1.XML``, but not
     ``.r1.json.swp``.
     """
     suffixes = [suffix.lower() for suffix in Path(name).suffixes]
@@ -123,14 +123,14 @@ def _is_result_name(name: str) -> bool:
 
 
 def _name_of_run(first: Path, given: Sequence[Path]) -> str:
-    """Return the name of the folder if one folder was given, otherwise the name of the first file."""
+    """Return the name of the folder if only one folder was given. Otherwise return the name of the first file."""
     folder = next((path for path in given if path != first and path in first.parents), None)
     return one_line(first.stem if folder is None else folder.resolve().name)
 
 
 def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[Path]:
-    """Write a run file for each run, with the name of its source. If one run file fails, all of them are removed, so
-    that the user can repeat the command.
+    """Write a run file for each run, with the name of its source. If one run file cannot be written, all of them are
+    removed, so that the user can repeat the command.
     """
     paths: dict[Path, str] = {}
     for run, source in runs:
@@ -151,8 +151,8 @@ def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[P
 
 
 def _require_readable(path: Path) -> None:
-    """Read a new run file in the same way as reports do. Imported results may exceed the limits of a run file, and this
-    check detects the excess.
+    """Read a new run file as reports read it. Imported results may exceed the limits of a run file, and this check
+    detects the excess.
     """
     try:
         read_run(path)
@@ -163,7 +163,7 @@ def _require_readable(path: Path) -> None:
 
 
 def _summarise(runs: Sequence[ImportedRun], taken: int, left_out: int) -> str:
-    """Return a summary: ``imported 12 files: 60 rounds in 4 sections; 1 file left out``."""
+    """Return a summary such as ``imported 12 files: 60 rounds in 4 sections; 1 file left out``."""
     tests = [test for run in runs for test in run.tests]
     rounds = sum(len({(step.section, step.number) for step in test.steps}) for test in tests)
     sections = sum(len({step.section for step in test.steps}) for test in tests)
@@ -174,9 +174,10 @@ def _summarise(runs: Sequence[ImportedRun], taken: int, left_out: int) -> str:
 
 
 def _read_all(files: Sequence[Path]) -> tuple[list[tuple[Path, ImportedRun]], FioResults, Path | None]:
-    """Read each file and keep only its results. Return runs from XML, results of fio, and the first file of fio.
+    """Read each file and keep only its results. Return the runs from XML, the results of fio, and the first file of
+    fio.
 
-    A file that cannot be read or understood is omitted, and the reason is recorded.
+    A file that cannot be read or interpreted is omitted, and the reason is recorded.
     """
     xml: list[tuple[Path, ImportedRun]] = []
     fio, of_fio = FioResults(), set()
@@ -193,7 +194,7 @@ def _read_all(files: Sequence[Path]) -> tuple[list[tuple[Path, ImportedRun]], Fi
             continue
         of_fio.add(file)
         text, file_bytes = _text(content), len(content)
-        del content  # frees memory for the decoded values
+        del content  # this frees memory for the decoded values
         fio.add(str(file), text, file_bytes)
     return xml, fio, next((file for file in files if file in of_fio), None)
 
@@ -220,7 +221,7 @@ def _is_xml(file: Path, content: bytes) -> bool:
 
 
 def _text(content: bytes) -> str:
-    """Decode text with or without the byte order mark that shells and editors of Windows write."""
+    """Return the text, decoded with or without the byte order mark that shells and editors of Windows write."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", errors="replace")
     return content.decode("utf-8-sig", errors="replace")

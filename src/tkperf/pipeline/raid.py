@@ -1,7 +1,8 @@
-"""RAID sets that are made for the run from confirmed drives, with mdadm or with a MegaRAID controller.
+"""RAID sets that tkperf creates for the run from confirmed drives, with mdadm or with a MegaRAID controller.
 
-Before a set is made, the run is fitted to a stand-in with the least possible capacity of the set and the sector size of
-its members, and all phases are simulated. This finds every foreseeable fault before the members lose their data.
+Before a set is created, the run is fitted to a stand-in with the least possible capacity of the set and the sector size
+of its members, and all phases are simulated. tkperf thus finds every foreseeable fault before the members lose their
+data.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ from tkperf.pipeline.run_request import RunRequest
 
 
 class SoftwareRaidUnderTest(DeviceUnderTest):
-    """A set that mdadm will make from whole drives."""
+    """A RAID set that mdadm will create from whole drives."""
 
     def __init__(self, request: RunRequest, config: RaidConfig) -> None:
-        """Look at the members. Nothing is changed."""
+        """Examine the members. Nothing is changed."""
         path = Path(request.device)
         if not path.is_absolute() or not path.name.startswith("md") or path.parent != Path("/dev"):
             raise UsageError(f"DEVICE {path} cannot be the node of a software RAID set. Pass a name such as /dev/md0")
@@ -82,7 +83,8 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
         opened: list[Equipment] = []
         with ExitStack() as undo:
             permits = undo.enter_context(permitted(self.drives, consent))
-            # Try the I/O engine on a member now, before anything is erased. After an error, all data is still in place.
+            # The I/O engine is tried on a member now, before any member is erased. If this fails, all data still
+            # exists.
             find_ioengine(self._request.ioengine, fitted, permits[0])
             caches = [WriteCache(member_permit, fitted.profile.write_cache.setting) for member_permit in permits]
             undo.enter_context(restoring(*caches))
@@ -120,7 +122,7 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
 
 
 class MegaRaidUnderTest(DeviceUnderTest):
-    """A virtual drive that a MegaRAID controller will make. Only the controller can see the members."""
+    """A virtual drive that a MegaRAID controller will create. Only the controller can see the members."""
 
     def __init__(self, request: RunRequest, config: RaidConfig) -> None:
         """Query the controller. Nothing is changed."""
@@ -186,7 +188,7 @@ class MegaRaidUnderTest(DeviceUnderTest):
 
 
 def _look_at(request: RunRequest, device: str) -> tuple[DeviceIdentity, PurgeMethod | None]:
-    """Return a member and its purge method; None: the member is not purged."""
+    """Return a member and its purge method. None means that the member is not purged."""
     identity = read_identity(device)
     if identity.kind is not TargetKind.BLOCK:
         raise DeviceError(f"{device} is a file, but members of a RAID set must be block devices")
@@ -196,7 +198,7 @@ def _look_at(request: RunRequest, device: str) -> tuple[DeviceIdentity, PurgeMet
 
 
 def _unused_policies(config: RaidConfig) -> Iterator[RunNote]:
-    """Warn of keys in raid.json that only controllers use."""
+    """Yield a warning about keys in raid.json that only controllers use."""
     given = [key for key in ("readpolicy", "writepolicy") if getattr(config, key) is not None]
     if given:
         text = f"{' and '.join(given)} in raid.json: mdadm has no such thing, they change nothing"
@@ -204,7 +206,7 @@ def _unused_policies(config: RaidConfig) -> Iterator[RunNote]:
 
 
 def _stand_in(path: Path, capacity_bytes: int, sector_bytes: int) -> DeviceIdentity:
-    """Return the expected identity of a set that was not made yet."""
+    """Return the expected identity of a set that is not created yet."""
     return DeviceIdentity(
         path=str(path), kind=TargetKind.BLOCK, capacity_bytes=capacity_bytes, logical_block_bytes=sector_bytes
     )
@@ -221,7 +223,7 @@ def _describe(identity: DeviceIdentity, title: str, filled: str, members: list[d
 def _fit_to_set(
     request: RunRequest, fitted: FittedProfile, identity: DeviceIdentity, planned: DeviceFacts
 ) -> tuple[FittedProfile, DeviceFacts]:
-    """Fit the run to the new set, and return the run with the facts about the set and its members."""
+    """Return the run, fitted to the new set, and the facts about the set and its members."""
     facts = inspect_device(identity)
     facts.add("tkperf", **{name: planned.values[name] for name in ("raid", "preconditioned")})
     facts.values["members"] = planned.values["members"]
@@ -239,7 +241,7 @@ def _member_lines(facts: DeviceFacts) -> tuple[tuple[str, str], ...]:
 
 @contextmanager
 def _cleared_away(request: RunRequest, opened: Sequence[Equipment], remove: Callable[[], None]) -> Iterator[None]:
-    """Remove the set at the end if the user asked for that, or if no run began on the set."""
+    """Remove the set at the end if the user requested this, or if no run began on the set."""
 
     def is_to_go() -> bool:
         return request.remove_set or not (opened and opened[0].began)

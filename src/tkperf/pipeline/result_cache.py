@@ -1,9 +1,9 @@
-"""Results and overviews of runs in the user's cache, so that a run file that has not changed is not analysed again.
+"""The results and overviews of runs in the user's cache, so that a run file that has not changed is not
+analysed again.
 
-An entry contains the results of one state of one file, computed by one state of tkperf's code. If
-the entry cannot be read or written, the results are computed again. The overview of a run, which a
-list of runs shows, has a separate entry, which is a hundred times smaller. The figures of a run
-that a ranking uses have a third entry.
+An entry contains the results of one state of one file, computed by one state of tkperf's code. If the entry cannot be
+read or written, the results are computed again. The overview of a run, which a list of runs shows, has a separate
+entry, which is a hundred times smaller. The figures of a run that a ranking uses have a third entry.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from tkperf.runfile.writers import FileStamp, is_being_written, state_of
 from tkperf.system.output_files import find_cache_folder, replace_file
 
 MOST_BYTES = 256 << 20
-"""Greatest size of all entries of one kind in bytes. A thousand runs of four tests need less."""
+"""The greatest size of all entries of one kind in bytes. A thousand runs of four tests need less."""
 _MOST_BYTES_OF_ENTRY = 64 << 20
-# Number of writes between two checks of the total size. A check takes microseconds for each entry.
+# The number of writes between two checks of the total size. A check needs microseconds for each entry.
 _KEEPS_BETWEEN_LOOKS = 100
 _MOST_ENTRIES = 20_000
 # Subpackages whose code influences the results.
@@ -47,7 +47,7 @@ _ROOMS = ("analysis", "interop", "model", "procedures", "runfile", "runner")
 _RESULTS, _OVERVIEWS, _FIGURES = "results", "overviews", "figures"
 
 _keeps = Counter[str]()
-"""Number of entries of each kind that this process has written."""
+"""The number of entries of each kind that this process has written."""
 
 Content = TypeVar("Content", RunResult, RunOverview, RunFigures)
 
@@ -84,7 +84,7 @@ def read_figures(path: Path) -> RunFigures:
     figures = build_run_figures(result)
     if state is not None and _is_final(result):
         with suppress(OSError):
-            if state_of(path.stat()) == state:  # otherwise the figures may be those of a later state
+            if state_of(path.stat()) == state:  # in any other case, the figures may belong to a later state of the file
                 _keep(_FIGURES, state, figures)
     return figures
 
@@ -109,7 +109,7 @@ def _compute(opened: RunFile, record: RunRecord) -> RunResult:
 
 def keep_results(state: FileStamp, result: RunResult) -> None:
     """Store the results of a file in this state. The results of a running run, or of a damaged file, are not stored.
-    The function never raises an error.
+    The function raises no error.
     """
     if _is_final(result):
         _keep(_RESULTS, state, result)
@@ -121,22 +121,22 @@ def _is_final(result: RunResult) -> bool:
 
 
 def find_overview(path: Path) -> RunOverview | None:
-    """Return the overview of a finished run from the cache; None: the cache does not contain it. The function never
-    raises an error.
+    """Return the overview of a finished run from the cache. None means that the cache does not contain it. The function
+    raises no error.
     """
     _, kept = _look_up(_OVERVIEWS, RunOverview, path)
     return None if kept is None else replace(kept, run_file=str(path))
 
 
 def keep_overview(state: FileStamp, overview: RunOverview) -> None:
-    """Store the overview, with its verdict, of a finished run whose file is not damaged. The function never raises an
-    error.
+    """Store the overview of a finished run, with its verdict. The overview of a damaged file is not stored. The
+    function raises no error.
     """
     _keep(_OVERVIEWS, state, overview)
 
 
 def _keep(kind: str, state: FileStamp, content: RunResult | RunOverview | RunFigures) -> None:
-    # TypeError: an interrupted step has a histogram, which msgspec does not encode.
+    # A TypeError occurs if an interrupted step has a histogram, because msgspec cannot encode a histogram.
     with suppress(OSError, UsageError, TypeError):
         encoded = msgspec.msgpack.encode(_Entry(describe_maker(), state, content))
         if len(encoded) <= _MOST_BYTES_OF_ENTRY and (place := _place_of(kind, state)) is not None:
@@ -169,8 +169,8 @@ def _find_kept(kind: str, type_: type[Content], state: FileStamp) -> Content | N
 
 
 def _place_of(kind: str, state: FileStamp) -> Path | None:
-    """Return the path of the entry of a file. An entry for a later state of the file has the same path, and replaces
-    the entry. None: no cache exists.
+    """Return the path of the entry of a file. An entry for a later state of the file has the same path, and therefore
+    replaces the earlier entry. None means that no cache exists.
     """
     folder = find_cache_folder(kind)
     device, inode, *_ = state

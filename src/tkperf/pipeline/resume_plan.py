@@ -1,4 +1,4 @@
-"""Resume an interrupted run, or repeat or add tests in a finished run.
+"""The plan to resume an interrupted run, or to repeat or add tests in a finished run.
 
     run file -> same device -> plan from the stored data -> replay -> consent -> permit -> execute
 
@@ -98,8 +98,8 @@ def build_resumed(
 
 
 def _times(plan: ResumePlan, equipment: Equipment) -> tuple[float, float]:
-    """Return the time at which the run stopped, according to its file, and the present time, in seconds since its
-    start.
+    """Return the time at which the run stopped, according to its file, and the present time, in seconds since the start
+    of the run.
 
     For a simulated drive, both times are equal, because its time does not pass during an interruption.
     """
@@ -157,15 +157,15 @@ def _changes(plan: ResumePlan, equipment: Equipment, state: HostState) -> Iterat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeRequest:
-    """Request to resume a run, with its options.
+    """A request to resume a run, with its options.
 
     Attributes:
         path: the run file.
         device: the present path of the device, if it changed.
-        accept: continue exactly where the run stopped, and mark all results that span the interruption.
+        accept: whether to continue exactly where the run stopped, and to mark all results that span the interruption.
         repeat: tests to measure again.
-        add: tests to measure in addition.
-        strict: be strict from now on, even if the run began without this option.
+        add: additional tests to measure.
+        strict: whether to apply the option --strict from now on, even if the run began without it.
         purge_command: the purge command of the run, if there was one. tkperf never executes a command from a run file.
     """
 
@@ -180,15 +180,15 @@ class ResumeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumePlan:
-    """A run that could continue. tkperf has looked at everything and checked it, but has not asked or written anything
-    yet.
+    """A run that could continue. tkperf has examined and checked the run file, the device and the host, but has not
+    asked a question or written any data yet.
 
     Attributes:
         plan: plan of the whole run.
-        info: facts about the run for its results, from now on.
+        info: facts about the run that its results contain from now on.
         done: outcomes of the sections of each finished test that is not repeated.
-        replayed: replay of the test under way.
-        under_way: the test that was running; None: no test was running.
+        replayed: replay of the test that was running.
+        under_way: the test that was running. None means that no test was running.
         file_state: state of the run file when it was read.
     """
 
@@ -209,7 +209,7 @@ class ResumePlan:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Names of the tests to begin or to continue."""
+        """The names of the tests that must begin or continue."""
         return tuple(test.name for test in self.tests if test.name not in self.done)
 
     @property
@@ -218,7 +218,7 @@ class ResumePlan:
 
     @property
     def warnings(self) -> tuple[RunNote, ...]:
-        """Warnings that are not in the run file."""
+        """The warnings that the run file does not contain."""
         known = {(warning.code, warning.text) for warning in self.record.warnings}
         return tuple(warning for warning in self.plan.warnings if (warning.code, warning.text) not in known)
 
@@ -231,17 +231,17 @@ class ResumePlan:
 
 
 def make_resume_plan(request: ResumeRequest) -> ResumePlan:
-    """Read a run file, look at its device, and find the point at which the run continues. The function writes nothing
-    and asks nothing.
+    """Read a run file, examine its device, and find the point at which the run continues. The function writes nothing
+    and asks no question.
 
     Raises:
-        RunFileError: the file is damaged, comes from a different version of tkperf, or cannot be written to. The same
-            error is raised if its run is still running, or if its log does not match its tests.
+        RunFileError: the file is damaged, was written by a different version of tkperf, or cannot be written to. The
+            same error is raised if its run is still running, or if its log does not match its tests.
         UsageError: the run has ended, or a run of this kind cannot continue.
         DeviceError: the device is missing, or is another device.
         EngineError: fio has another version.
-        RefusedError: another user may have written the run file, its purge command was not given again, or the
-            device is in use.
+        RefusedError: another user may have written the run file, its purge command was not given again, or the device
+            is in use.
     """
     path = request.path
     with RunFile(path, own=True) as run_file:
@@ -275,7 +275,7 @@ def make_resume_plan(request: ResumeRequest) -> ResumePlan:
 
 
 def _require_possible(path: Path, record: RunRecord) -> None:
-    """Refuse a run that could not continue with any device."""
+    """Refuse a run that cannot continue with any device."""
     info = record.info
     if info.imported:
         raise UsageError(f"{path} is an imported result. Another tool measured it, so tkperf cannot resume it")
@@ -344,7 +344,7 @@ def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
 
 
 def _require_purge_command(request: ResumeRequest, info: RunInfo) -> None:
-    """Compare the purge command with the one in the run file.
+    """Check that the purge command equals the purge command in the run file.
 
     The user must give the command. The file only confirms the command.
     """
@@ -362,8 +362,8 @@ def _require_purge_command(request: ResumeRequest, info: RunInfo) -> None:
 
 
 def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> RunRequest:
-    """Return the request from which the run was made. The profile in the run file already contains the changes by the
-    options of the run.
+    """Return the request from which the run was planned. The profile in the run file already contains the changes by
+    the options of the run.
     """
     stored = {
         name: value
@@ -379,7 +379,7 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
         run_request = RunRequest(
             suite=info.suite,
             device=request.device if request.device is not None else str(info.device.get("path")),
-            # Tests from workload files are tables of the profile.
+            # The profile contains the tests from workload files as tables.
             tests=tuple(name for name in names if name in SUITES[info.suite]),
             profile=profile,
             ioengine=None if info.is_simulated else info.ioengine,
@@ -393,7 +393,7 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
 
 def _require_device(info: RunInfo, request: RunRequest) -> None:
     """Check that the run was measured on this device, and with this version of the engine. The check precedes the plan,
-    which could fail on another device with a misleading error.
+    because the plan could fail on another device with a misleading error.
     """
     if request.device.startswith(SIMULATED):
         return
@@ -433,7 +433,7 @@ def _replay(
     done: Mapping[str, tuple[SectionOutcome, ...]],
     under_way: TestRecord,
 ) -> Replay:
-    """Replay the interrupted test, at the demand that an earlier search found."""
+    """Return the replay of the interrupted test, at the demand that an earlier search found."""
     test = find_test(record.info.suite, under_way.name, record.info.profile)
     if test is None:
         raise RunFileError(

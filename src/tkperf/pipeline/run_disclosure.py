@@ -1,4 +1,5 @@
-"""Disclosure of a run: everything that is known before its first I/O, with the notices for every page of the result.
+"""The disclosure of a run: all facts that are known before its first I/O, with the notices for every page of the
+result.
 
 The module also finds the changes by the user's options. A change is either a choice that a specification leaves to the
 operator, or a departure from the specification.
@@ -34,7 +35,7 @@ from tkperf.system.host import now_utc, read_host
 FILE_NOTICE = "FILE TARGET: measured through a file system on a scratch file, not on a device of its own"
 
 
-# For each kind of target: whether tkperf can distinguish other I/O from the I/O of the test.
+# For each kind of target, the text states whether tkperf can distinguish other I/O from the I/O of the test.
 _OTHER_IO = {
     TargetKind.BLOCK: "watched: {}'s bytes are compared with the device's own counters",
     TargetKind.FILE: "not comparable: a file has no counters of its own",
@@ -51,7 +52,9 @@ NO_FLUSHES_NOTICE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTitle:
-    """Title of a result: its name, the texts of the user, the command line, and facts about the batch of the run."""
+    """The title of a result: its name, the texts of the user, the command line, and facts about the batch of
+    the run.
+    """
 
     name: str
     command_line: tuple[str, ...] = ()
@@ -115,7 +118,7 @@ def build_run_info(request: RunRequest, title: RunTitle, equipment: Equipment, h
 
 
 def _are_flushes_omitted(fitted: FittedProfile) -> bool:
-    """Return whether a load contains flushes, but the kernel sends no flushes to the device. The write cache must
+    """Return whether a load contains flushes but the kernel sends no flushes to the device. The write cache must
     already have its setting for the run.
     """
     if not any(load.flush_every is not None for load in fitted.workloads):
@@ -130,7 +133,7 @@ def describe_own(test: Test) -> str:
 
 
 def describe_alterations(specification: str, alterations: tuple[str, ...]) -> str:
-    """Return the notice about altered numbers, for every page; empty if no number is altered."""
+    """Return the notice about altered numbers, for every page of the result. It is empty if no number is altered."""
     if not alterations:
         return ""
     return f"ALTERED: not by the numbers of {specification}: {', '.join(alterations)}"
@@ -138,18 +141,18 @@ def describe_alterations(specification: str, alterations: tuple[str, ...]) -> st
 
 # The suite of TKperf is not a specification.
 _NO_SPECIFICATION = ("tkperf-2.2",)
-# Beginnings of changes that are choices. Options set thread count and queue depth only if the specification does not
-# define them.
+# The beginnings of changes that are choices. Options set thread count and queue depth only if the specification does
+# not define them.
 _DEMAND = ("threads ", "queue depth ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Changes by the options, each once, such as ``runtime 60 s -> 1 s``.
+    """The changes by the options, each listed once, such as ``runtime 60 s -> 1 s``.
 
     Attributes:
-        choices: numbers that the operator may choose: threads and queue depth if the specification does not define
-            them, and every number of a profile that follows no specification.
+        choices: numbers that the operator may choose. These are threads and queue depth if the specification does not
+            define them, and every number of a profile that follows no specification.
         alterations: departures from the specification.
     """
 
@@ -189,7 +192,7 @@ def find_changes(request: RunRequest, fitted: FittedProfile) -> Changes:
 
 
 def _of_tables(fitted: FittedProfile) -> Iterator[str]:
-    """Yield the differences between a profile made in Python and the shipped profile of the same name.
+    """Yield the differences between a profile created in Python and the shipped profile of the same name.
 
     Tables of tests count only for the chosen tests. A workload file alters no specification.
     """
@@ -221,7 +224,7 @@ def _as_text(value: object) -> str:
 
 
 def _of_range(fitted: FittedProfile) -> Iterator[str]:
-    """Yield a change of the active range. Another spelling of the same range is no change."""
+    """Yield the change of the active range, if there is one. Another notation of the same range is no change."""
     before, after = fitted.unaltered.active_range, fitted.profile.active_range
     if before == after:
         return
@@ -235,7 +238,7 @@ def _of_range(fitted: FittedProfile) -> Iterator[str]:
 
 
 def _of_test(plain: TestPhases, run: TestPhases) -> Iterator[str]:
-    """Yield the differences between phases in the same order."""
+    """Yield the differences between the phases of two plans, compared in their order."""
     last: tuple[Phase, Phase] | None = None
     for before, after in zip(plain.phases, run.phases, strict=False):
         if type(before) is not type(after) or isinstance(before, Purge):
@@ -246,7 +249,7 @@ def _of_test(plain: TestPhases, run: TestPhases) -> Iterator[str]:
 
 
 def _is_new(last: tuple[Phase, Phase], now: tuple[Phase, Phase]) -> bool:
-    """Return whether these phases begin a new section. Rounds and slices of one section are alike."""
+    """Return whether these phases begin a new section. All rounds or slices of one section are the same."""
     return type(last[0]) is not type(now[0]) or last[0].section != now[0].section
 
 

@@ -1,4 +1,4 @@
-"""Run files below folders. Links below a folder are not followed, and the number of files is limited."""
+"""The run files below folders. Links below a folder are not followed, and the number of files is limited."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tkperf.model.choices import RUN_FILE_SUFFIX
 from tkperf.model.errors import RunFileError, UsageError, reason_of
 
 MOST_RUN_FILES = 20_000
-"""Largest number of run files that one command reads."""
+"""The largest number of run files that one command reads."""
 _MOST_ENTRIES = 500_000
 
 
@@ -32,7 +32,7 @@ def walk_folder(folder: Path) -> Iterator[tuple[os.DirEntry[str], str]]:
 
 
 def expand_folders(given: Sequence[Path]) -> list[Path]:
-    """Return the named files, and the run files below the named folders sorted by name, each file once.
+    """Return the named files, and the run files below the named folders, sorted by name. Each file is included once.
 
     Raises:
         RunFileError: a folder cannot be read.

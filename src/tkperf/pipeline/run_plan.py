@@ -1,5 +1,5 @@
-"""Plan of a run, made from a request and a look at the device. The plan contains everything that is known before tkperf
-asks the user for consent.
+"""The plan of a run, which results from a request and an examination of the device. The plan contains everything that
+is known before tkperf asks the user for consent.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from tkperf.procedures.profiles import Profile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """A run that could begin. tkperf has looked at everything and checked it, but has not asked, created or written
-    anything yet.
+    """A run that could begin. tkperf has examined and checked the request, the device and the host, but has not asked a
+    question, or created or written any data yet.
 
     Attributes:
         request: the request from which the plan was made.
         dut: the device, file or set.
         fitted: profile, active range and tests, fitted to the DUT.
-        warnings: warnings for a reader of the result, as far as they are known before the run.
-        audit: findings about the host that would disturb the run; empty for a simulated drive.
+        warnings: warnings for a reader of the result that are known before the run.
+        audit: findings about the host that would disturb the run. It is empty for a simulated drive.
     """
 
     request: RunRequest
@@ -46,17 +46,17 @@ class RunPlan:
 
     @property
     def profile(self) -> Profile:
-        """The profile with the user's options, and only with block sizes that the device accepts."""
+        """The profile with the user's options. It contains only block sizes that the device accepts."""
         return self.fitted.profile
 
     @property
     def active_range(self) -> ActiveRange:
-        """The active range. For a RAID set that was not made yet, the range has the least possible size."""
+        """The active range. For a RAID set that is not created yet, the range has the least possible size."""
         return self.fitted.active_range
 
     @property
     def tests(self) -> tuple[TestPhases, ...]:
-        """Each test with its phases and the bounds of its length."""
+        """Each test with its phases and the limits of its length."""
         return self.fitted.tests
 
     @property
@@ -92,22 +92,23 @@ class RunPlan:
 
     @property
     def confirm_id(self) -> str | None:
-        """The text that confirms the loss of the data; None if no data can be lost."""
+        """The text that confirms the loss of the data. None means that no data can be lost."""
         return self.dut.confirm_id
 
 
 def plan_run(request: RunRequest, *, look_only: bool = False, profile: Profile | None = None) -> RunPlan:
-    """Look at the device, and fit profile and tests to it. The function writes, creates and asks nothing.
+    """Examine the device, and return the plan with the profile and the tests fitted to it. The function writes and
+    creates nothing, and asks no question.
 
     Args:
-        look_only: no run follows. A reason to refuse becomes a warning, and a password that a purge left on the drive
-            remains.
+        look_only: whether no run follows. In this case, a reason to refuse becomes a warning, and a password that a
+            purge left on the drive remains.
         profile: the result of ``choose_profile`` for the request, if the caller already has it.
 
     Raises:
         UsageError: the request, the profile or a test does not suit the device.
         DeviceError: the device is missing, or cannot be measured or purged.
-        RefusedError: the device is in use, or the run is strict and the host is not fit.
+        RefusedError: the device is in use, or the run is strict and the host is not suitable.
         EngineError: the installed version of the engine cannot do the I/O of a test.
     """
     plain = profile or choose_profile(request)
@@ -173,7 +174,7 @@ def _look_at(request: RunRequest, plain: Profile, look_only: bool) -> DeviceUnde
 
 
 def _not_as_new(dut: DeviceUnderTest, fitted: FittedProfile) -> Iterator[RunNote]:
-    """Warn of tests that should begin with an empty device if the purge leaves a written device."""
+    """Yield a warning about tests that should begin with an empty device, if the purge leaves a written device."""
     for test in fitted.tests:
         if dut.overwritten_by is not None and test.starts_as_purged:
             text = (
@@ -185,8 +186,8 @@ def _not_as_new(dut: DeviceUnderTest, fitted: FittedProfile) -> Iterator[RunNote
 
 
 def _never_written(request: RunRequest, fitted: FittedProfile) -> Iterator[RunNote]:
-    """Warn of the user's tests if they read unwritten addresses. An SSD answers such reads from its mapping table,
-    without reading flash cells.
+    """Yield a warning about the user's tests if they read unwritten addresses. An SSD answers such reads from its
+    mapping table, without reading flash cells.
     """
     for test in fitted.tests:
         if request.suite != "hdd" and test.test.own and test.reads_first:

@@ -1,4 +1,4 @@
-"""Request for a run, before tkperf looks at anything."""
+"""The request for a run, before tkperf examines the device and the host."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tkperf.model.units import parse_size_bytes
 from tkperf.procedures import SUITES
 from tkperf.procedures.profiles import Profile, resolve_range
 
-# Greatest length of NAME in bytes. File systems accept names of 255 bytes, including the text that tkperf adds before
-# and after NAME.
+# The greatest length of NAME in bytes. File systems accept names of 255 bytes, including the text that tkperf adds
+# before and after NAME.
 LONGEST_NAME = 200
 
 T = TypeVar("T")
@@ -43,24 +43,25 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     Attributes:
         suite: ``ssd``, ``hdd`` or ``raid``.
-        device: a block device, a file, ``sim:PRESET``, or the node that a RAID set is to get.
-        tests: names of the suite's tests, or ``all`` for every test that the profile defines, and paths of
-            workload files; empty for the default tests.
+        device: a block device, a file, ``sim:PRESET``, or the node for a new RAID set.
+        tests: names of the suite's tests, or ``all`` for every test that the profile defines, and paths of workload
+            files. If it is empty, the default tests run.
         profile: name of a shipped profile, path of a TOML file, or a profile.
         jobs, io_depth: thread count and queue depth of every test that does not define them itself.
-        auto_demand: find thread count and queue depth first, with a search on the preconditioned device.
+        auto_demand: whether to find thread count and queue depth first, with a search on the preconditioned device.
         step_s: length in s of each step, and of each slice of write saturation.
         active_range: ``75%`` or ``16GiB``, from the start of the device.
-        size: a scratch file of this size is created as the device, e.g. ``1GiB``.
+        size: size of a scratch file that is created as the device, such as ``1GiB``.
         ioengine: ``io_uring`` or ``libaio``.
         write_cache: ``on``, ``off`` or ``keep``.
-        strict: refuse an unfit host. Measure disturbed steps again, and end the run if the repetition does not help.
-        accept_disturbed: a window may be steady although a tracked value in it was disturbed.
-        tune: set CPU governor, I/O scheduler and similar settings for the run, and restore them.
-        purge_method, purge_command, no_purge: how the device is purged; at most one of these fields may be set.
-        telemetry: read the logs of the drives during the run.
+        strict: whether to refuse a host that is not suitable, to measure disturbed steps again, and to end the run if
+            the repetition does not help.
+        accept_disturbed: whether a window may be steady although a tracked value in it was disturbed.
+        tune: whether to set CPU governor, I/O scheduler and similar settings for the run, and to restore them.
+        purge_method, purge_command, no_purge: how the device is purged. No more than one of these fields may be set.
+        telemetry: whether to read the logs of the drives during the run.
         raid: configuration of the RAID set. The suite ``raid`` requires it, and the other suites do not accept it.
-        remove_set: remove the RAID set after the run.
+        remove_set: whether to remove the RAID set after the run.
         facts: facts for reports that no tool can determine, by name: ``NAND type``, ``Test sponsor`` ...
 
     Raises:
@@ -115,7 +116,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def options(self) -> dict[str, object]:
-        """Return everything except suite, device, tests, profile and set, in the form of the run file."""
+        """Return all fields except suite, device, tests, profile and set, in the form of the run file."""
         return {name: getattr(self, name) for name in self.__struct_fields__ if name not in NO_OPTIONS}
 
     @property
@@ -128,7 +129,9 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return None if self.size is None else parse_size_bytes(self.size)
 
     def _check_types(self) -> None:
-        """Check the types. Python accepts any value here, and a wrong value would fail in the middle of a run."""
+        """Check the types of the fields. Python accepts values of any type, and a wrong value would cause an error in
+        the middle of a run.
+        """
         if isinstance(self.tests, str):
             raise UsageError(f"tests: '{self.tests[:40]}' is a single text. Pass a list of names")
         for name in self.__struct_fields__:
@@ -153,7 +156,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             find_engine(self.ioengine)
         if self.write_cache is not None:
             _one_of("write cache", self.write_cache, WRITE_CACHE)
-        # A text that is not a size on any device is refused before tkperf looks at a device.
+        # A text that is not a size on any device is refused before tkperf examines a device.
         with _naming("--active-range"):
             if self.active_range is not None:
                 resolve_range(self.active_range, _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES)
@@ -199,8 +202,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def find_type_fault(field: str, value: object) -> str | None:
-    """Return the reason why a field of a request cannot have this value, such as ``'yes' is not of type bool``; None:
-    the type is right.
+    """Return the reason why a field of a request cannot have this value, such as ``'yes' is not of type bool``. None
+    means that the type is correct.
     """
     kinds = _find_kinds()[field]
     if isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds):

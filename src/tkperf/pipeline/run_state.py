@@ -1,4 +1,6 @@
-"""The state of a run according to the events so far, from any source. Views of the whole run use this state."""
+"""The state of a run according to the events so far. The events may be from any source. Views of the whole run use this
+state.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ from tkperf.runner.events import (
 )
 from tkperf.runner.run_log import Progress
 
-# No terminal has more columns.
+# The greatest number of seconds that are kept for a view. No terminal has more columns.
 _MOST_SECONDS = 500
 MOST_VALUES = 500
 
@@ -69,8 +71,8 @@ class LeftSection:
 
 @dataclass(slots=True)
 class RunState:
-    """State of a run according to the events so far. ``at_s`` is the time of the run's clock, ``progress`` the current
-    phase.
+    """The state of a run according to the events so far. ``at_s`` is the time of the run's clock, and ``progress`` is
+    the current phase.
 
     Attributes:
         left: the measured sections that the run has left, by test and section, in their order.
@@ -172,7 +174,7 @@ class RunState:
             longest_s=event.longest_s if is_known else None,
         )
         if isinstance(event.phase, Round):
-            # All cells of a round have a place in the view from the beginning of the round.
+            # The view shows a place for each cell of a round from the beginning of the round.
             for step in event.phase.steps:
                 for load in list_loads(step.workload):
                     self.histories.setdefault(key_of(kind_of(event.phase), load), [])
@@ -273,7 +275,7 @@ class RunState:
 
     @property
     def current_cell(self) -> Workload | None:
-        """The current cell; None if there is none."""
+        """The current cell. None means that no cell is current."""
         return None if self.step is None else key_of(self.step.kind, self.step.workload)
 
     @property
@@ -282,7 +284,7 @@ class RunState:
 
     @property
     def step_done(self) -> float | None:
-        """The finished share of the current step, from 0 to 1; None if it is not known."""
+        """The finished share of the current step, from 0 to 1. None means that the share is not known."""
         step = self.step
         if step is None:
             return None
@@ -294,7 +296,7 @@ class RunState:
 
     @property
     def remaining_s(self) -> tuple[float, float] | None:
-        """The shortest and the longest remaining time of the run; None if they are not known."""
+        """The shortest and the longest remaining time of the run. None means that these times are not known."""
         return self.progress.remaining_s(self.at_s)
 
     @property
@@ -310,12 +312,12 @@ class RunState:
         return passed_s / (passed_s + longest_s), passed_s / (passed_s + shortest_s)
 
 
-# Another host may send any number. The limits keep times within the range of a calendar.
+# Another host may send any number. The limits ensure that a calendar can represent the times.
 _Seconds = Annotated[float, msgspec.Meta(ge=-1e10, le=1e10)]
 
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in one line, for a view of many runs. Texts are empty if there is nothing to show.
+    """A summary of a run in one line, for a view of many runs. A text is empty if there is nothing to show.
 
     Attributes:
         round: the place in a section, such as ``3 of 25`` or ``fill 41 %``.
@@ -336,5 +338,5 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def value_of(quantity: Quantity, workload: Workload, measurement: Measurement) -> float | None:
-    """Return the value of a quantity in one step; None if the step did not measure the quantity."""
+    """Return the value of a quantity in one step. None means that the step did not measure the quantity."""
     return quantity.combine(Window(rounds=[measurement], workload=workload))

@@ -1,4 +1,4 @@
-"""Execute a run, and store everything that happens in its run file."""
+"""The execution of a run. Every event of the run is stored in its run file."""
 
 from __future__ import annotations
 
@@ -46,12 +46,13 @@ from tkperf.system.output_files import make_folder
 # The facts about a run, its warnings, and the part of the run before an interruption.
 _Beginning = tuple[RunInfo, Sequence[RunNote], Resumed | None]
 
-# On a simulated drive, a day of a stream took 9.1 MB for its seconds, and a day of a mix 13.8 MB (bench/three_days.py).
-# Steps of a minute, each with histograms and the report of fio, take the same amount again. The number is rounded up.
+# On a simulated drive, a day of a stream needed 9.1 MB for its seconds, and a day of a mix 13.8 MB
+# (bench/three_days.py). Steps of a minute, each with histograms and the report of fio, need the same amount again. The
+# number is rounded up.
 RUN_FILE_BYTES_A_DAY = 30_000_000
 LEAST_FREE_BYTES = 4_000_000
 
-# A function that opens the observers of all events. Its argument is a further observer, which receives notes about
+# A function that opens the observers of all events. Its argument is an additional observer, which receives notes about
 # events that the opened observers could not show.
 OpenViews = Callable[[Observer], AbstractContextManager[Sequence[Observer]]]
 
@@ -101,7 +102,9 @@ class Destination:
             ) from error
 
     def _refuse_side_files(self, device: str) -> None:
-        """Refuse side files of SQLite that already exist, and a device that is one of the files of the run."""
+        """Refuse files that SQLite would use together with the run file if they already exist. Also refuse a device
+        that is one of the files of the run.
+        """
         sides = [Path(f"{self.run_path}{ending}") for ending in SQLITE_ENDINGS]
         for path in sides:
             if os.path.lexists(path):
@@ -117,7 +120,7 @@ class Destination:
                 )
 
     def require_space(self, fitted: FittedProfile) -> None:
-        """Check that the folder has room for the run file, even for the longest course of the run.
+        """Check that the folder has space for the run file, even if the run takes as long as possible.
 
         Raises:
             RunFileError: there is too little free space. A file system that does not report its free space passes the
@@ -127,7 +130,7 @@ class Destination:
 
 
 def require_space(folder: Path, longest_s: Sequence[float]) -> None:
-    """Check that a folder has room for all run files, for the longest course of each run.
+    """Check that a folder has space for all run files, even if each run takes as long as possible.
 
     Raises:
         RunFileError: there is too little free space. A file system that does not report its free space passes the
@@ -161,9 +164,9 @@ def run_to_file(
     """Execute a run with open equipment, and store every event in the run file.
 
     Args:
-        began: called once, before the first I/O, when the run file contains the beginning of the run. The call is later
-            if the file could not be written at first.
-        ended: called after the run file was closed, however the run ended.
+        began: a function that is called once, before the first I/O, when the run file contains the beginning of the
+            run. The call is later if the file could not be written at first.
+        ended: a function that is called after the run file was closed, even after an error.
 
     Raises:
         TkperfError: an error ended the run early. The run file contains everything that was measured before the error.
@@ -275,7 +278,9 @@ def _keep(
 
 @contextmanager
 def _looking_at_host(equipment: Equipment) -> Iterator[HostLooks | None]:
-    """Yield a source of looks at the host and at its kernel log about the device; None for a simulated drive."""
+    """Yield a source of readings of the host and of its kernel log about the device. For a simulated drive,
+    yield None.
+    """
     identity = equipment.fitted.identity
     if identity.kind is TargetKind.SIMULATED:
         yield None
@@ -291,8 +296,8 @@ def _looking_at_host(equipment: Equipment) -> Iterator[HostLooks | None]:
 
 @contextmanager
 def _naming_lack() -> Iterator[None]:
-    """Raise EngineError if this process or host lacks descriptors or memory. Such a failure can
-    occur at any place of a run.
+    """Raise EngineError if this process or host lacks descriptors or memory. Such a failure can occur at any point of a
+    run.
     """
     try:
         yield
@@ -305,7 +310,7 @@ def _naming_lack() -> Iterator[None]:
 
 @contextmanager
 def _say_what_is_kept(destination: Destination, writer: RunFileWriter) -> Iterator[None]:
-    """Add to an error that ends a run: which data could not be stored, and how to see the rest."""
+    """Add two texts to an error that ends a run: which data could not be stored, and how to see the stored data."""
     try:
         with _naming_lack():
             yield

@@ -1,5 +1,5 @@
-"""Runs of other processes. tkperf follows and lists these runs according to their run files alone, and can ask them to
-end.
+"""The runs of other processes. tkperf follows and lists these runs only with the help of their run files, and can ask
+them to end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tkperf.runner.events import Delta, Event, Outline
 from tkperf.runner.run_log import Follower
 from tkperf.system.host import parse_utc
 
-# Time in s for which a new file that has no tables yet is read again.
+# The time in s for which tkperf reads a new file again if the file has no tables yet.
 CREATED_WITHIN_S = 5.0
 
 Seen = TypeVar("Seen")
@@ -75,8 +75,8 @@ def _once_made(path: Path, read: Callable[[Path], Seen]) -> Seen:
 
 
 def find_clock_s(record: RunRecord, now: datetime | None = None) -> float | None:
-    """Return the present time of the run's clock in s, according to the calendar clock of the host; None if the file
-    does not contain the start of the run.
+    """Return the present time of the run's clock in s, according to the calendar clock of the host. None means that the
+    file does not contain the start of the run.
 
     The clock of a run continues during an interruption. A simulated run has a simulated clock.
     """
@@ -101,7 +101,7 @@ class FileStamp(NamedTuple):
 
 
 class FollowedFile:
-    """A run file that tkperf looks at from time to time. The content is read only if the file has changed.
+    """A run file that tkperf reads from time to time. The content is read only if the file has changed.
 
     Raises:
         RunFileError: the same errors as in ``RunFile``.
@@ -116,7 +116,7 @@ class FollowedFile:
 
     @property
     def record(self) -> RunRecord:
-        """The run at the last look, with only its new steps."""
+        """The run at the time of the last reading, with only its new steps."""
         return self._delta.record
 
     @property
@@ -125,8 +125,8 @@ class FollowedFile:
 
     @property
     def is_held(self) -> bool:
-        """Whether a process held the file at the last look: the process of a run, or of a resumption that has not begun
-        yet.
+        """Whether a process held the file at the last reading. It is the process of a run, or of a resumption that has
+        not begun yet.
         """
         return (self._state or self._find_state()).is_held
 
@@ -163,7 +163,7 @@ class FollowedFile:
         """Return whether the file, whose present state is given, should be read now.
 
         After each reading, the function pauses for as long as the reading took. A file that changes all the time
-        therefore uses at most half of a CPU. The end of the run is detected at once.
+        therefore uses at most half of a CPU. The end of the run is detected immediately.
         """
         if self._state is None or state.is_held != self._state.is_held:
             return True
@@ -184,18 +184,18 @@ class FollowedFile:
 def read_overview(path: Path, *, judged: bool = False) -> RunOverview:
     """Return the overview of the run in a file.
 
-    ``judged``: include the verdict. For the verdict, all steps are read, but neither seconds nor
-    histograms. The overview of a run that has ended is then kept in the user's cache.
+    If ``judged`` is true, the overview contains the verdict. For the verdict, all steps are read, but neither seconds
+    nor histograms. The overview of a run that has ended is then stored in the user's cache.
 
     Raises:
-        RunFileError: see RunFile.
+        RunFileError: the same errors as in ``RunFile``.
     """
     if judged and (overview := find_overview(path) or _judge_ended(path)) is not None:
         return overview
     outline = outline_first(path)
     record, log = outline.record, tuple[LogEntry, ...]()
     if record.status is not RunStatus.COMPLETE:
-        # The log shows the present place of the run, but reading the log takes long. It is therefore read only for a
+        # The log shows the present position of the run, but reading the log is slow. It is therefore read only for a
         # run that is not complete.
         delta = look_first(path)
         record, log = delta.record, delta.log
@@ -217,7 +217,7 @@ def read_overview(path: Path, *, judged: bool = False) -> RunOverview:
 
 
 def _judge_ended(path: Path) -> RunOverview | None:
-    """Return the overview of a finished run with its verdict, and store it; None: the run has not ended."""
+    """Return the overview of a finished run with its verdict, and store it. None means that the run has not ended."""
     with suppress(OSError):
         if is_being_written(path):
             return None
@@ -232,7 +232,7 @@ def _judge_ended(path: Path) -> RunOverview | None:
 
 
 def find_run_files() -> tuple[list[Path], list[Writer]]:
-    """Return the run files of running runs and of this folder, and the writers whose run file cannot be reached."""
+    """Return the run files of running runs and of this folder, and the writers whose run files cannot be reached."""
     paths, unseen = [], []
     for writer in find_running():
         if writer.path is not None and writer.path.is_file():
@@ -259,10 +259,10 @@ def find_writing(run_file: Path) -> Writer | None:
 
 def interrupt(run_file: Path, writer: Writer) -> None:
     """Ask a run to end. The signal reaches only the process that holds the lock of the file, and never a process that
-    has received its number later.
+    receives the same process number later.
 
     Raises:
-        UsageError: the process is not visible from here, belongs to another user, or is not a tkperf.
+        UsageError: the process is not visible from here, belongs to another user, or is not a tkperf process.
     """
     pid = writer.pid
     if pid is None:
@@ -281,7 +281,7 @@ def interrupt(run_file: Path, writer: Writer) -> None:
     except ProcessLookupError:
         return  # the process has just ended
     try:
-        # The descriptor refers to this process. While the process is alive, no other process receives its number.
+        # The descriptor refers to this process. While the process is alive, no other process can receive its number.
         if find_writing(run_file) == writer:
             signal.pidfd_send_signal(process, signal.SIGINT)
     except ProcessLookupError:
@@ -304,8 +304,8 @@ def format_stop_command(path: Path) -> str:
 
 
 def describe_wait(pid: int | None) -> str:
-    """Explain a long wait. A process that a signal has stopped (state T in proc(5)) cannot end before it is
-    continued.
+    """Return a text that explains a long wait. A process that a signal has stopped (state T in proc(5)) cannot end
+    before it is continued.
     """
     state = process_fields(Path(f"/proc/{pid}"))[:1]
     why = (

@@ -25,7 +25,7 @@ from tkperf.procedures.profiles import Profile
 
 
 def refuse_simulated(device: str) -> None:
-    """Refuse a simulated drive for commands that look at devices.
+    """Refuse a simulated drive for commands that examine devices.
 
     Raises:
         UsageError: the device is a simulated drive.
@@ -52,11 +52,11 @@ def identify_simulated(device: str) -> DeviceIdentity:
 
 
 class SimulatedDriveUnderTest(DeviceUnderTest):
-    """A simulated drive, ``sim:PRESET``."""
+    """A simulated drive (``sim:PRESET``) as the device under test."""
 
     def __init__(self, request: RunRequest, in_segments: Profile | None = None) -> None:
-        """Find the model of the preset. ``in_segments`` is the profile of the run if its tests touch only segments of
-        the drive; otherwise it is None.
+        """Find the model of the preset. ``in_segments`` is the profile of the run if its tests use only segments of the
+        drive. Otherwise it is None.
         """
         _refuse_what_is_for_devices(request)
         self._model = find_preset(request.device.removeprefix(SIMULATED))
@@ -108,7 +108,7 @@ def _find_mismatch(request: RunRequest, model: DriveModel) -> Iterator[RunNote]:
 
 
 def relive(engine: Engine, log: Sequence[LogEntry], fitted: FittedProfile) -> None:
-    """Bring a simulated drive into the state at the end of a run's log, by simulating the whole run again.
+    """Bring a simulated drive into its state at the end of a run's log. For this, the whole run is simulated again.
 
     The model is deterministic, so the results are the same. Steps that are missing in the log did not happen.
     """
@@ -122,7 +122,7 @@ def relive(engine: Engine, log: Sequence[LogEntry], fitted: FittedProfile) -> No
         if isinstance(done, StepRecord):
             engine.wait_until(done.started_s)
             _relive_step(engine, entry.sequence, done, fitted)
-    engine.telemetry.take()  # discard it, because the log already contains it
+    engine.telemetry.take()  # the readings are discarded, because the log already contains them
 
 
 def _relive_step(engine: SimulatedEngine, sequence: int, step: StepRecord, fitted: FittedProfile) -> None:
@@ -163,7 +163,7 @@ class _SimulatedTarget:
         self._no_purge = no_purge
 
     def recheck(self) -> None:
-        """Do nothing, because the state of a simulated drive cannot change in the meantime."""
+        """Do nothing, because the state of a simulated drive cannot change between two checks."""
 
     def make_ready_to_fill(self) -> None:
         """Do nothing, because the drive is always ready."""
