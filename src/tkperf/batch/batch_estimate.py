@@ -1,4 +1,4 @@
-"""Estimate of a batch. Each drive is examined as before a run, and nothing is opened for writing."""
+"""The estimate of a batch. Each drive is examined as it is before a run, and no drive is opened for writing."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ RatesOf = Callable[[RunPlan], Rates]
 
 
 def estimate_batch(settled: Settled, rates_of: RatesOf, rating: Rating | None = None) -> BatchEstimate:
-    """Examine every drive of a batch, and estimate its run. If a drive has a fault, its estimate contains the fault.
+    """Examine every drive of a batch, and return an estimate of its run. If a drive has a fault, its estimate contains
+    the fault.
 
     Args:
-        rates_of: returns the speed of the device of a plan.
+        rates_of: a function that returns the rates of the device of a plan.
     """
     request = settled.request
     drives: list[DriveEstimate] = []
@@ -84,7 +85,9 @@ def _find_refusal(neighbours: Neighbours) -> str:
 
 
 def _describe_settings(request: BatchRequest) -> Iterator[tuple[str, str]]:
-    """Yield the settings of how a batch proceeds, such as the number of parallel drives, each with its label."""
+    """Yield the settings that control how a batch proceeds, such as the number of parallel drives, each with
+    its label.
+    """
     yield "at once", str(request.parallel) + (" (strict)" if request.strict else "")
     if request.stagger_s:
         yield "stagger", f"{format_duration(request.stagger_s)} between beginnings on one link"

@@ -1,4 +1,6 @@
-"""Follow a batch by repeated looks at its ledger and its run files, whether its process still exists or not."""
+"""A view of a batch that repeatedly reads its ledger and its run files. It works even if the process of the batch no
+longer exists.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,14 @@ from tkperf.pipeline.run_state import Brief, RunState
 from tkperf.pipeline.running_runs import FollowedFile, find_clock_s
 from tkperf.runner.events import Event, find_place_events
 
-# Number of looks at run files per second, for all drives together. A look takes a few milliseconds, even if there are
-# many new events.
+# The number of readings of run files per second, for all drives together. A reading needs a few milliseconds, even if
+# there are many new events.
 LOOKS_A_SECOND = 4.0
 EACH_EVERY_S = 2.0
-# The ledger shows when drives begin and end, but a killed process writes nothing. All drives are therefore examined at
+# The ledger shows when drives begin and end, but a killed process writes no entry. All drives are therefore examined at
 # this interval.
 _LOOK_AT_ALL_S = 10.0
-# A view that does not accept events loses older events beyond this number.
+# The greatest number of events that are kept for a view. If a view accepts no events, it loses the oldest events.
 _MOST_EVENTS = 20_000
 
 
@@ -44,7 +46,7 @@ class DriveEvent:
 
 
 class BatchFollower(Protocol):
-    """State of a batch and its new events, for a view.
+    """The state of a batch and its new events, for a view.
 
     Attributes:
         news: new events in runs of this host that the last look found.
@@ -57,15 +59,15 @@ class BatchFollower(Protocol):
 
     @property
     def runs(self) -> Mapping[int, RunState] | Mapping[int, Brief]:
-        """The state of each running run that was seen, by the number of the drive."""
+        """The state of each running run that was read, by the number of the drive."""
 
     def look(self) -> object:
-        """Look at the parts that may have changed."""
+        """Read the files that may have changed."""
 
 
 class WatchedHosts:
-    """State of a batch over hosts. One thread writes the values, and another thread reads them. Each value is replaced
-    as a whole.
+    """The state of a batch over several hosts. One thread writes the values, and another thread reads them. Each value
+    is replaced as a whole.
     """
 
     def __init__(self, state: BatchState) -> None:
@@ -86,7 +88,7 @@ class WatchedBatch:
     """A batch and the state of each running run.
 
     Attributes:
-        news: the events that the last look found. For a run that already ran at the first look, the first events show
+        news: the events that the last look found. If a run was already running at the first look, its first events show
             only the present place of the run.
 
     Args:
@@ -118,12 +120,12 @@ class WatchedBatch:
 
     @property
     def runs(self) -> Mapping[int, RunState]:
-        """The state of each running run that was seen, by the number of the drive."""
+        """The state of each running run that was read, by the number of the drive."""
         return dict(self._runs)
 
     def look(self) -> bool:
-        """Look for changes, and return whether the batch has changed. The function looks at each run once in
-        ``each_every_s``, and at no more than ``looks_a_second`` runs each second.
+        """Read the files that may have changed, and return whether the batch has changed. The function reads each run
+        once every ``each_every_s``, and no more than ``looks_a_second`` runs each second.
         """
         self.news = []
         self.path = self._find_path()
@@ -136,7 +138,7 @@ class WatchedBatch:
             self._follow_ends(before)
         running = [one for one in self.state.drives if one.stage is DriveStage.RUNNING]
         rate = min(self._looks_a_second, len(running) / self._each_every_s)
-        # The limit prevents a burst of looks after a pause.
+        # The limit prevents many readings in a short time after a pause.
         self._due = min(self._due + rate * (now_s - self._followed_s), max(1.0, rate))
         self._followed_s = now_s
         while self._due >= 1:
@@ -147,13 +149,13 @@ class WatchedBatch:
         return changed
 
     def look_at_all(self) -> None:
-        """Look at every running run once, for a view that shows the batch only once."""
+        """Read every running run once, for a view that shows the batch only once."""
         for drive in self.state.drives:
             if drive.stage is DriveStage.RUNNING:
                 self._follow(drive.shown.number, Path(drive.run_file))
 
     def _follow_ends(self, before: BatchState) -> None:
-        """Read the ends of the runs that were under way when the batch was last read."""
+        """Read the ends of the runs that were running when the batch was last read."""
         for was, drive in zip(before.drives, self.state.drives, strict=True):
             if was.stage is DriveStage.RUNNING and drive.stage is not DriveStage.RUNNING:
                 self._follow(drive.shown.number, Path(drive.run_file))
@@ -195,11 +197,11 @@ def read_batch_result(
     folder: Path | None = None,
     load: Callable[[Path], RunResult] = read_results,
 ) -> BatchResult:
-    """Read the runs of a batch and combine their results.
+    """Read the runs of a batch and return their combined results.
 
     Args:
         claims: claims that replace the claims of the batch. ``folder`` is the folder of the file with these claims.
-        load: reads the baseline of the claims.
+        load: a function that reads the baseline of the claims.
 
     Raises:
         UsageError: the claims of the batch cannot be read.
@@ -225,7 +227,9 @@ def read_batch_result(
 
 
 def with_reports(batch_result: BatchResult, folder: Path) -> BatchResult:
-    """Return the result with the reports of drives that are in the folder of its page."""
+    """Return the result, in which each drive refers to its report if the folder of the result's page contains this
+    report.
+    """
     drives = []
     for one in batch_result.drives:
         report = Path(one.state.run_file).with_suffix(".html")

@@ -1,4 +1,6 @@
-"""Conduct a confirmed batch: start the drives in turn, and record their progress in the ledger."""
+"""The conductor of a confirmed batch. It starts the drives one after the other, and records their progress in the
+ledger.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +22,20 @@ from tkperf.model.errors import RunFileError
 from tkperf.model.sharing import SharingState
 from tkperf.system.host import now_utc
 
-# Least time in s between the starts of two drives. Between two steps, the end of fio and the processing of results need
-# tens of milliseconds of CPU time. Drives that begin together, with steps of equal length, would wait for each other
-# between all steps. With this distance, the steps of up to 24 drives do not coincide if a step takes a minute.
+# The least time in s between the starts of two drives. Between two steps, the end of fio and the processing of results
+# need tens of milliseconds of CPU time. Drives that begin together, with steps of equal length, would wait for each
+# other between all steps. With this distance, the steps of up to 24 drives do not coincide if a step takes a minute.
 APART_S = 1.3
 
 
 @dataclass(slots=True, kw_only=True)
 class Turns:
-    """The rule by which drives begin.
+    """The rule that decides when each drive begins.
 
     Attributes:
         groups: numbers of the drives that are measured at the same time, in their order. A group begins when no drive
-            of another group runs any more, so that each drive has the same neighbours all the time.
-        parts: names of the links that each drive shares with others; none: not known.
+            of another group is running any more, so that each drive has the same neighbours all the time.
+        parts: names of the links that each drive shares with other drives. None means that the links are not known.
         stagger_s: least time between the starts of two drives that share a link, or may share a link.
         simulated: drives whose steps use no CPU. They begin without waiting for other drives.
     """
@@ -48,11 +50,11 @@ class Turns:
     def choose(
         self, waiting: Collection[int], running: AbstractSet[int], now_s: float, *, repeatable: Collection[int] = ()
     ) -> int | None:
-        """Return the drive that may begin now; None: no drive may begin.
+        """Return the drive that may begin now. None means that no drive may begin.
 
         Args:
-            running: the drives that are measured now, including those of other processes.
-            repeatable: the drives that were measured, and are measured once more and alone after all others.
+            running: the drives that are being measured now, including those of other processes.
+            repeatable: the drives that were measured, and that are measured once more and alone after all other drives.
         """
         if not waiting and not running:
             return next(iter(repeatable), None)
@@ -65,7 +67,7 @@ class Turns:
         return None
 
     def begin(self, number: int, now_s: float) -> None:
-        """Note that a drive begins."""
+        """Record that a drive begins."""
         if number not in self.simulated:
             self._last_s = now_s
         self._begun_s |= dict.fromkeys(self._parts(number), now_s)
@@ -80,10 +82,10 @@ class Turns:
         return self.parts.get(number) or frozenset({""})
 
 
-# Effects of neighbours because of which --alone-again measures a drive once more.
+# Effects of neighbours that make --alone-again measure a drive once more.
 _DOUBTFUL = (SharingState.SLOWED, SharingState.OVER_BUDGET)
 STRANGERS_EVERY_S = 5.0
-# Seconds for which each drive is read when drives are compared alone and together.
+# The time in s for which each drive is read when reads of drives alone and together are compared.
 READS_S = 10
 
 
@@ -99,10 +101,10 @@ class Conductor:
         *,
         warn: Callable[[str], None],
     ) -> None:
-        """Write the confirmed drives to the ledger. From this moment on, a fault concerns only its own drive.
+        """Write the confirmed drives to the ledger. After this call, a fault concerns only its own drive.
 
         Args:
-            warn: called with texts that the user must see. It does not wait.
+            warn: a function that is called with texts that the user must see. It does not wait.
 
         Raises:
             RunFileError: the ledger cannot be written.
@@ -124,15 +126,16 @@ class Conductor:
         self._began_s = self._looked_s = time.monotonic()
 
     def find_ledger(self) -> Path:
-        """Return the path of the ledger. The path has changed if another file took the name of the ledger."""
+        """Return the path of the ledger. The path has changed if another file has received the name of the ledger."""
         return self._ledger.path
 
     def read_together(self, on_read: Callable[[int, float], None]) -> None:
         """Read the drives of each group alone and together, if all of them contain data. Reads of places without data
-        prove nothing, because an SSD answers them without reading its flash.
+        are no evidence, because an SSD answers them without reading its flash.
 
         Args:
-            on_read: called before a group is read, with the number of its drives and the time in s that the reads take.
+            on_read: a function that is called before a group is read, with the number of its drives and the time in s
+                that the reads take.
         """
         selection = self._selection
         if not selection.request.compare_reads or selection.resumed or selection.running:
@@ -155,8 +158,8 @@ class Conductor:
             self._note(LedgerNote(text=text))
 
     def go_on(self, timeout_s: float) -> bool:
-        """Start the next drive, or listen to the processes for at most this time. Return False after all processes have
-        ended.
+        """Start the next drive, or wait for messages of the processes for up to this time. Return False after all
+        processes have ended.
         """
         self._keep_ledger()
         for number in [one for one in self._waiting if self._members[one].has_gone]:
@@ -182,7 +185,7 @@ class Conductor:
         return True
 
     def note_ends(self) -> None:
-        """Note the ends that a killed process could not note itself."""
+        """Record the ends of killed processes, which could not record their ends themselves."""
         log = self._ledger.read()
         begun = log.began.keys() - log.ended.keys()
         for member in self._processes.members:
@@ -190,14 +193,14 @@ class Conductor:
                 self._note_end(member)
 
     def _find_strangers(self) -> frozenset[int]:
-        """Return the drives that still run because a former process of the batch started them."""
+        """Return the drives that are still running because an earlier process of the batch started them."""
         return self._selection.running & {
             drive.shown.number for drive in self._ledger.read_state().drives if drive.stage is DriveStage.RUNNING
         }
 
     def _begin(self, member: DriveProcess) -> bool:
-        """Tell a drive to begin, or to measure once more and alone. Return whether the ledger has recorded this.
-        Otherwise the drive does not begin.
+        """Tell a drive to begin, or to measure once more and alone. Return whether the ledger has recorded this. If the
+        ledger could not record it, the drive does not begin.
         """
         self._places = self._places or self._neighbours.places()
         place = self._places[member.number]
@@ -249,8 +252,8 @@ class Conductor:
             )
 
     def _note(self, line: Line) -> bool:
-        """Write a line, and return whether it was written. A full disk does not end a batch. Actions that need the line
-        wait until it can be written.
+        """Write a line, and return whether it was written. A full disk does not end a batch. Actions that require the
+        line wait until it can be written.
         """
         did = self._ledger.keeps_up
         try:
@@ -262,5 +265,5 @@ class Conductor:
 
 
 def _rates(members: Sequence[DriveProcess]) -> dict[str, tuple[float, ...]]:
-    """Return the rates of drives that could be read, by the names of their runs."""
+    """Return the rates of the drives that could be read. The name of the run is the key."""
     return {one.shown.name: one.reads.bytes_per_s for one in members if one.reads is not None and one.reads.bytes_per_s}

@@ -34,11 +34,11 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
 class DraftedDrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A drive as the user named it, with the keys of a batch file. In a batch file, a text in place of a table means
-    the key ``drive``.
+    """A drive as the user named it, with the keys of a batch file. In a batch file, a text instead of a table is the
+    value of the key ``drive``.
 
-    ``size``: the drive is a file of this size, which is created. ``host``: the name that is passed to SSH. ``facts``:
-    facts about this drive, in addition to the facts about all drives.
+    ``size`` means that the drive is a file of this size, which is created. ``host`` is the name that is passed to SSH.
+    ``facts`` are facts about this drive, in addition to the facts about all drives.
     """
 
     drive: Text
@@ -51,8 +51,8 @@ class DraftedDrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """A batch whose drives were searched for. ``faults`` contains the faults by the number of the drive, from 1. For
-    ``source``, see ``BatchDraft``.
+    """A batch after the search for its drives. ``faults`` contains the faults by the number of the drive, counted from
+    1. For ``source``, see ``BatchDraft``.
     """
 
     request: BatchRequest
@@ -64,7 +64,7 @@ class Settled:
 
         Raises:
             DeviceError: drives are missing.
-            UsageError: a drive was given twice, or its name fits several drives.
+            UsageError: a drive was given twice, or its name matches several drives.
         """
         if not self.faults:
             return self.request
@@ -95,10 +95,10 @@ class BatchDraft:
     tkperf: str = DEFAULT_TKPERF
 
     def settle(self, name: str, finder: DriveFinder | None = None) -> Settled:
-        """Find the drives, and create a run for each. Raises UsageError if a setting of all drives or the names of runs
-        are wrong.
+        """Find the drives, and return the batch with a run for each drive. Raise UsageError if a setting of all drives
+        or the names of runs are wrong.
         """
-        # A fault of all drives is reported once, not for each drive.
+        # A fault that concerns all drives is reported once, not for each drive.
         with self._naming():
             claims = None if self.claims_path is None else read_claims(self.claims_path)
             common = self._place_files()
@@ -145,7 +145,7 @@ class BatchDraft:
         return Settled(request=request, faults=faults, source=self.source)
 
     def _place_files(self) -> dict[str, Any]:
-        """Return the common fields. The paths of profile and workload files in them are valid in any folder."""
+        """Return the common fields, in which the paths of profile and workload files are valid in any folder."""
         common = {**self.common, "strict": self.settings.strict or self.common.get("strict", False)}
         if isinstance(profile := common.get("profile"), str):
             common["profile"] = self._from_here(profile)
@@ -159,8 +159,8 @@ class BatchDraft:
 
     @contextmanager
     def _naming(self, where: str = "") -> Iterator[None]:
-        """Add the batch file and the place in it to an error. The error itself names files to which the batch file
-        refers.
+        """Add the name of the batch file, and the place in it, to an error. The error itself names files to which the
+        batch file refers.
         """
         try:
             yield
@@ -171,7 +171,7 @@ class BatchDraft:
 
 
 def _find_elsewhere(drive: DraftedDrive) -> FoundDrive:
-    """Return a drive of another host. Only its name is known, from which the name of its run is made."""
+    """Return a drive of another host. tkperf knows only its name, and derives the name of its run from it."""
     name = drive.drive
     fault = None
     if "/" in name and not name.startswith(("/", SIMULATED)):
@@ -184,8 +184,8 @@ def _find_elsewhere(drive: DraftedDrive) -> FoundDrive:
 
 
 def _place(source: str, where: str, fault: TkperfError) -> TkperfError:
-    """Return a fault with its place. A fault in a batch file is an error of the file, and not a wrong use of the
-    command line.
+    """Return a fault with its place. A fault in a batch file is an error of the file, and not a mistake in the command
+    line.
     """
     kind: type[TkperfError] = InputFileError if source else UsageError
     if isinstance(fault, DeviceError):
@@ -199,7 +199,8 @@ def _name_drive(source: str, number: int) -> str:
 
 
 def find_again(request: BatchRequest, names: Collection[str], finder: DriveFinder | None = None) -> BatchRequest:
-    """Return a request with the present paths of its drives, because the kernel may have renamed them since.
+    """Return a request with the present paths of its drives, because the kernel may have renamed the drives in the
+    meantime.
 
     Args:
         names: the runs whose drives are needed. The other drives do not change.
@@ -232,8 +233,8 @@ def read_claims(path: Path) -> str:
 
 
 def _name_run(batch: str, number: int, drive: FoundDrive, taken: Collection[str]) -> str:
-    """Return the name of a run: the name of the batch with the serial number, or with the number of the drive if the
-    serial number identifies no single run.
+    """Return the name of a run. It is the name of the batch with the serial number. If the serial number identifies no
+    single run, it is the name of the batch with the number of the drive.
     """
     serial = _NOT_IN_A_NAME.sub("-", drive.serial or "").strip("-")
     name = f"{batch}-{serial}"
@@ -243,12 +244,13 @@ def _name_run(batch: str, number: int, drive: FoundDrive, taken: Collection[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveSelection:
-    """The drives that one command starts: all drives of a new batch, or the remaining drives of a batch that continues.
+    """The drives that one command starts: all drives of a new batch, or the remaining drives of a batch that
+    continues.
 
     Attributes:
         numbers: the numbers of the drives in the request.
         resumed: the drives whose run files are continued.
-        running: drives that another process of the batch still measures.
+        running: drives that another process of the batch is still measuring.
     """
 
     request: BatchRequest
@@ -289,7 +291,7 @@ def choose_all(request: BatchRequest, ledger_path: Path, folder: Path, written: 
 
 
 def choose_rest(ledger: Ledger, without: Collection[str] = ()) -> DriveSelection:
-    """Return the drives of a batch that have not finished and do not run.
+    """Return the drives of a batch that have not finished and that are not running.
 
     Args:
         without: names of runs whose drives are omitted.
@@ -324,14 +326,14 @@ def choose_rest(ledger: Ledger, without: Collection[str] = ()) -> DriveSelection
 
 
 def _goes_on(run_file: Path) -> bool:
-    """Return whether a run file contains the beginning of a run. A file without a beginning, left by a killed process,
-    is deleted.
+    """Return whether a run file contains the beginning of a run. If a killed process left a file without a beginning,
+    the file is deleted.
     """
     if not run_file.exists():
         return False
     if run_file.stat().st_size and outline_first(run_file).record.planned:
         return True
-    if is_being_written(run_file):  # another process is continuing the batch
+    if is_being_written(run_file):  # in this case, another process is continuing the batch
         return True
     run_file.unlink()
     return False
@@ -372,7 +374,9 @@ def read_batch_file(path: Path) -> BatchDraft:
 
 
 def parse_batch_file(text: str, path: Path) -> BatchDraft:
-    """Decode a batch file. Errors name ``path``. Relative paths in the file start at its folder."""
+    """Return the batch that a batch file describes. Errors contain ``path``. Relative paths in the file start at its
+    folder.
+    """
     source = f"batch {path}"
 
     def parse() -> object:
@@ -407,7 +411,7 @@ def parse_batch_file(text: str, path: Path) -> BatchDraft:
 
 
 def _with_tables(data: dict[str, Any], source: str) -> dict[str, Any]:
-    """Return the data with a table for each drive."""
+    """Return the data of a batch file in which each drive is a table."""
     if data.get("suite") == "raid":
         raise InputFileError(f"{source}, key suite: {NO_BATCH_OF_SETS}")
     drives = data.get("drives")
@@ -418,8 +422,8 @@ def _with_tables(data: dict[str, Any], source: str) -> dict[str, Any]:
 
 @cache
 def _options_type() -> type[msgspec.Struct]:
-    """Return the type of the table ``options``. Its keys are those fields of a run for which the batch file has no
-    other key.
+    """Return the type of the table ``options``. Its keys are the fields of a run for which the batch file has no other
+    key.
     """
     hints = get_type_hints(RunRequest)
     fields = [
@@ -431,7 +435,7 @@ def _options_type() -> type[msgspec.Struct]:
 
 
 def _require_possible(common: dict[str, Any], source: str) -> None:
-    """Raise InputFileError with the key of a value that no run can have."""
+    """Raise InputFileError if a value is impossible for every run. The message contains the key of the value."""
     device = "sim:"
     try:
         RunRequest(device=device, **common)

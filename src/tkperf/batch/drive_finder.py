@@ -1,5 +1,5 @@
-"""Find the drives of a batch by the names that the user gave: paths, links or serial numbers. The module opens nothing
-for writing.
+"""A search for the drives of a batch by the names that the user gave: paths, links or serial numbers. The module opens
+no drive for writing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tkperf.device.usage.target_nodes import TargetNodes, find_target_nodes
 from tkperf.model.choices import SIMULATED
 from tkperf.model.errors import DeviceError, TkperfError, UsageError, closest
 
-# Greatest number of drives of a batch. No host has bays for more drives, and each drive needs a process.
+# The greatest number of drives in a batch. No host has bays for more drives, and each drive needs a process.
 MOST_DRIVES = 256
 _MOST_LISTED = 8
 _BY_ID = "disk/by-id"
@@ -40,11 +40,12 @@ class FoundDrive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """The place of a drive: everything that it has in common with other names of the same drive.
+    """The place of a drive. It contains the properties that all names of the same drive share.
 
     Attributes:
-        status: the status of the file or device; None: the name does not exist yet.
-        disk: the whole disk in sysfs; None for a file. ``is_whole``: the drive is not a partition of the disk.
+        status: the status of the file or device. None means that the name does not exist yet.
+        disk: the whole disk in sysfs. None means that the target is a file. ``is_whole`` states that the drive is not a
+            partition of the disk.
         serial: the serial number together with the model, because different models may have the same serial numbers.
     """
 
@@ -59,17 +60,18 @@ class _Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveFinder:
-    """Finder of drives on this host. Relative paths start at ``folder``."""
+    """A finder of drives on this host. Relative paths start at ``folder``."""
 
     folder: Path
     sys_root: Path = SYS_ROOT
     dev_root: Path = DEV_ROOT
 
     def find(self, given: Sequence[tuple[str, bool]]) -> tuple[FoundDrive, ...]:
-        """Return a drive for each name. If two names mean the same drive, the later name has a fault.
+        """Return a drive for each name. If two names refer to the same drive, the later name has a fault.
 
         Args:
-            given: the names, each with the information whether it is the name of a file that will be created.
+            given: the names. Each name is paired with a flag that states whether it is the name of a file that will be
+                created.
 
         Raises:
             UsageError: there is no drive, or there are more drives than a host can have.
@@ -168,7 +170,7 @@ class DriveFinder:
         try:
             status = os.stat(drive.path)  # noqa: PTH116 # a name that no file system takes raises ValueError
         except (OSError, ValueError):
-            # The file will be created, or a later look reports that the drive is missing.
+            # The file will be created, or a later check reports that the drive is missing.
             return _Place(name=drive.path)
         if not stat.S_ISBLK(status.st_mode):
             files = {(status.st_dev, status.st_ino): drive.path}
@@ -189,8 +191,8 @@ class DriveFinder:
 
 
 def _find_same(one: _Place, other: _Place) -> str | None:
-    """Return what two names have in common, as the end of a sentence about the two names; None: the names mean
-    different drives.
+    """Return the property that two names share, as the end of a sentence about the two names. None means that the names
+    refer to different drives.
     """
     if one.status is None or other.status is None:
         same = os.path.realpath(one.name) == os.path.realpath(other.name)

@@ -1,4 +1,4 @@
-"""The processes of the drives of a batch, from the point of view of the batch's own process."""
+"""The processes of the drives of a batch, as the batch's own process controls them."""
 
 from __future__ import annotations
 
@@ -34,16 +34,18 @@ from tkperf.model.sharing import DrivePath
 from tkperf.model.units import format_count
 from tkperf.system.process import fork_early
 
-# Greatest length of a message. A socket accepts such a message in one piece, and the sender shortens longer messages.
+# The greatest length of a message. A socket accepts such a message in one piece, and the sender shortens longer
+# messages.
 MOST_BYTES = 150_000
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A process has examined its drive and holds it. The message contains its findings, before consent.
+    """A message of a process that has examined its drive and holds it. The message contains the findings of the
+    process, before consent.
 
     Attributes:
-        resumed: how the run continues; empty for a new run.
-        shortest_s, longest_s: bounds of the length of the run.
+        resumed: a text about how the run continues. It is empty for a new run.
+        shortest_s, longest_s: limits of the length of the run.
         jobs: the largest number of threads of fio in a step.
         way: the links between the drive and the CPU, under the name of the run.
         warnings: warnings that the user sees before consent.
@@ -59,31 +61,33 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The run file contains the run of the drive, so the run no longer needs the batch."""
+    """A message that the run file contains the run of the drive. From now on, the run does not need the batch."""
 
 
 class Repeatable(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The run of the drive is done. Its process still holds the drive. After another order to begin, the process
-    measures the drive once more and alone.
+    """A message that the run of the drive is complete, while its process still holds the drive. After another order to
+    begin, the process measures the drive once more and alone.
     """
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The process of the drive ends, with this exit code and reason; the reason is empty if the run is done."""
+    """A message that the process of the drive ends, with this exit code and reason. The reason is empty if the run is
+    complete.
+    """
 
     exit_code: int
     text: str = ""
 
 
 class ReadsDone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The rates of reads in bytes per second, second by second. ``text``: the reason why there are none."""
+    """The rates of reads in bytes per second, second by second. ``text`` is the reason if there are no rates."""
 
     bytes_per_s: tuple[float, ...] = ()
     text: str = ""
 
 
 class Read(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A request to read the held drive for some seconds."""
+    """A request to read the held drive for a few seconds."""
 
     seconds: int
 
@@ -93,7 +97,7 @@ class Go(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     Attributes:
         digest: digest of everything that the user saw about this drive.
-        answer: the text that confirms the erasure of the drive; None: no data is lost.
+        answer: the text that confirms the erasure of the drive. None means that no data is lost.
         place: the drive's place in its batch, for the result.
         siblings: processes of the other drives of the batch.
         repeatable: whether to hold the drive after its run, for a second run in which it is measured alone.
@@ -141,7 +145,7 @@ class Channel:
         return None if content is None else self._to_drive.decode(content)
 
     def finish(self) -> None:
-        """Send nothing more. The other side sees the end of the connection, as if this process had ended."""
+        """Close this side for sending. The other side sees the end of the connection, as if this process had ended."""
         with suppress(OSError):
             self._end.shutdown(socket.SHUT_WR)
 
@@ -156,17 +160,17 @@ class Channel:
 
 
 def make_channels() -> tuple[Channel, Channel]:
-    """Return both ends of a new pair: the end of the batch and the end of the drive. Programs inherit neither of
-    them.
+    """Return both ends of a new pair of sockets: the end of the batch and the end of the drive. Other programs inherit
+    neither of them.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
     return Channel(ours), Channel(theirs)
 
 
-# Longest time for looking at a drive before consent. The drive may have to wake up, and the remains of a purge may have
-# to be cleared.
+# The longest time, in s, for the examination of a drive before consent. The drive may have to wake up, and the remains
+# of a purge may have to be cleared.
 LOOK_LIMIT_S = 180.0
-# Time in s that a process has to end after its channel was closed.
+# The time, in s, within which a process must end after its channel was closed.
 _LAST_MOMENT_S = 10.0
 KINDS: Mapping[int, type[TkperfError]] = {
     kind.exit_code: kind for kind in (UsageError, RefusedError, DeviceError, EngineError, RunFileError, Interrupted)
@@ -176,13 +180,13 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(slots=True, kw_only=True)
 class DriveProcess:
-    """A drive's process.
+    """The process of one drive.
 
     Attributes:
         held: the findings of the process about its drive.
-        ended: how the process ended.
+        ended: the message about the end of the process.
         begun: whether the run file contains the run.
-        repeats: whether the run is done and the process holds its drive for a second run.
+        repeats: whether the run is complete and the process holds its drive for a second run.
     """
 
     number: int
@@ -229,7 +233,7 @@ class DriveProcesses:
         processes would inherit.
 
         Raises:
-            RefusedError: this process may not open so many files or start so many processes.
+            RefusedError: the limits of this process do not allow so many open files or processes.
         """
         self.members: list[DriveProcess] = []
         self._poll = select.poll()
@@ -259,8 +263,8 @@ class DriveProcesses:
         if pid == 0:
             try:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
-                # If a process had a copy of another process's channel, the channel would stay open, and the other
-                # process would not notice the end of the batch.
+                # If a process had a copy of another process's channel, that channel would stay open, and the other
+                # process would not detect the end of the batch.
                 ours.close()
                 for member in self.members:
                     member.channel.close()
@@ -291,9 +295,9 @@ class DriveProcesses:
         """Refuse the whole batch if the process of one drive has ended before the order to begin.
 
         Raises:
-            TkperfError: an error of the kind of the gravest fault. The message contains all faults.
+            TkperfError: an error of the type of the most serious fault. The message contains all faults.
         """
-        while self.listen(0):  # a process may have ended just now
+        while self.listen(0):  # a process may have ended a moment ago
             pass
         faults = [(one, one.ended) for one in self.members if one.ended and not one.begun]
         if not faults:
@@ -308,7 +312,7 @@ class DriveProcesses:
         raise kind(f"{len(faults)} of {count} cannot be measured, so no drive was touched: {'; '.join(texts)}")
 
     def read(self, members: Iterable[DriveProcess], seconds: int) -> None:
-        """Make these drives read at the same time. The results are in ``reads`` of each drive."""
+        """Make these drives read at the same time. Afterwards, ``reads`` of each drive contains its result."""
         asked = [one for one in members if one.waits]
         for member in asked:
             member.reads = None
@@ -320,12 +324,12 @@ class DriveProcesses:
                 break
 
     def begin(self, member: DriveProcess, go: Go) -> None:
-        """Tell a process to begin. If the process has ended, ``listen`` detects this."""
+        """Tell a process to begin. If the process has already ended, ``listen`` detects this."""
         member.repeats = False
         member.channel.send(go)
 
     def listen(self, timeout_s: float) -> list[DriveProcess]:
-        """Wait for messages, for at most the given time. Return the members that sent something."""
+        """Wait for messages for up to the given time. Return the processes that sent a message."""
         heard = []
         for descriptor, _ in self._poll.poll(timeout_s * 1000):
             member = self._by_descriptor[descriptor]
@@ -336,7 +340,7 @@ class DriveProcesses:
     def _take(self, member: DriveProcess) -> None:
         try:
             message = member.channel.receive_from_drive()
-        except msgspec.DecodeError:  # an incomplete message, or a message of a different version
+        except msgspec.DecodeError:  # the message is incomplete, or is from a different version
             return
         match message:
             case Held():
@@ -353,7 +357,7 @@ class DriveProcesses:
                 self._see_off(member)
 
     def _see_off(self, member: DriveProcess) -> None:
-        """Note the end of a process after it has closed its channel."""
+        """Record the end of a process after the process has closed its channel."""
         descriptor = member.channel.fileno()
         self._poll.unregister(descriptor)
         del self._by_descriptor[descriptor]
@@ -389,15 +393,15 @@ class DriveProcesses:
                 break
 
     def stop(self) -> None:
-        """Ask all processes to end in order, as Ctrl-C would."""
+        """Ask all processes to end in an orderly manner, as Ctrl-C would."""
         for member in self.members:
             if not member.has_gone:
                 member.signal(signal.SIGINT)
 
 
 def _wait_for(pid: int) -> int | None:
-    """Return the exit code of a child process that is ending, negative for a signal; None if the process does not
-    end.
+    """Return the exit code of a child process that is ending. The code is negative if a signal ended the process. None
+    means that the process does not end.
     """
     until_s = time.monotonic() + _LAST_MOMENT_S
     while time.monotonic() < until_s:

@@ -38,16 +38,16 @@ FORMAT = 1
 MOST_BYTES = 64 << 20
 _MODE = 0o600
 _BEGINNING = b'\n{"type":"batch"'
-# Index of the field starttime in /proc/PID/stat (proc(5)), counted after pid and name.
+# The index of the field starttime in /proc/PID/stat (proc(5)), counted after pid and name.
 _STARTED = 19
 _WAITED = "it waited for its turn when the batch ended; nothing was touched, and 'tkperf resume' asks again"
-# Less free space than this counts as a full disk.
+# A disk with less free space than this counts as full.
 _LEAST_ROOM_BYTES = 1 << 20
 _KEPT_STATUSES = 1024
 
 
 class BatchBegun(msgspec.Struct, frozen=True, kw_only=True, tag="batch"):
-    """First line: the batch as the user requested it."""
+    """The first line: the batch as the user requested it."""
 
     format: int
     tkperf_version: str
@@ -56,21 +56,21 @@ class BatchBegun(msgspec.Struct, frozen=True, kw_only=True, tag="batch"):
 
 
 class DrivesConfirmed(msgspec.Struct, frozen=True, kw_only=True, tag="confirmed"):
-    """The user has seen these drives and agreed to erase them, at the beginning or when the batch was resumed."""
+    """The drives that the user has seen and agreed to erase, at the beginning or when the batch was resumed."""
 
     utc: str
     drives: tuple[DriveShown, ...]
 
 
 class LedgerNote(msgspec.Struct, frozen=True, kw_only=True, tag="note"):
-    """A fact about the whole batch: budgets, or reads alone and together."""
+    """A fact about the whole batch, such as budgets, or the rates of reads alone and together."""
 
     text: str
 
 
 class DriveBegan(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
-    """The process of a drive was told to begin. ``pid_started`` distinguishes this process from a later process with
-    the same number.
+    """A record that the process of a drive was told to begin. ``pid_started`` distinguishes this process from a later
+    process with the same number.
     """
 
     number: int
@@ -82,7 +82,9 @@ class DriveBegan(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
 
 
 class DriveEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
-    """The run of a drive has ended. ``again``: the run in which the drive was measured once more and alone."""
+    """A record that the run of a drive has ended. ``again`` marks the run in which the drive was measured once more and
+    alone.
+    """
 
     number: int
     utc: str
@@ -111,12 +113,12 @@ _DECODER = make_json_decoder(Line)
 
 
 class Ledger:
-    """The ledger of a batch that this process writes. ``keeps_up``: whether the last line could be written to the
+    """The ledger of a batch that this process writes. ``keeps_up`` states whether the last line could be written to the
     ledger.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
-        """Store the open file, and open the file once more for the lock. Through the lock, other processes find this
+        """Store the open file, and open the file once more for the lock. The lock lets other processes find this
         process.
         """
         self.path = path
@@ -201,7 +203,7 @@ class Ledger:
         """Return the lines so far, from the open file.
 
         Raises:
-            RunFileError: the file is not a ledger, or comes from a later version of tkperf.
+            RunFileError: the file is not a ledger, or was written by a later version of tkperf.
         """
         return _read(self.path, self._content())
 
@@ -210,17 +212,17 @@ class Ledger:
         return os.pread(self._descriptor, size_bytes, 0)
 
     def read_state(self) -> BatchState:
-        """Return the state of the batch according to this file alone, as another process would see it after the end of
-        this process.
+        """Return the state of the batch according to this file alone. After the end of this process, another process
+        would see this state.
 
         Raises:
-            RunFileError: the file is not a ledger, or comes from a later version of tkperf.
+            RunFileError: the file is not a ledger, or was written by a later version of tkperf.
         """
         return _read_twice(lambda: _find_states(self.path, self.read()))
 
     def keep_name(self) -> bool:
         """Write the file again if its name was removed. If another file now has this name, add ``-kept`` to the name.
-        Return whether the file was written again. If it was, ``path`` is the new path.
+        Return whether the file was written again. In this case, ``path`` is the new path.
         """
         path = self.path
         with suppress(OSError):
@@ -267,7 +269,7 @@ def _write_durably(descriptor: int, content: bytes) -> None:
 
 
 def append_end(path: Path, ended: DriveEnded) -> None:
-    """Append the end of a drive's run, in the drive's own process. The function never raises an error, because the run
+    """Append the end of a drive's run. The drive's own process calls this function. It raises no error, because the run
     file also contains the end. If the ledger's name now belongs to a pipe, to a file with several names, or to a file
     that is not a ledger, nothing is written.
     """
@@ -299,15 +301,15 @@ class BatchLog:
 
     @property
     def shown(self) -> Mapping[int, DriveShown]:
-        """The drives by number, in the form in which they were last confirmed."""
+        """The drives by number, as they were last confirmed."""
         return {drive.number: drive for selection in self.confirmed for drive in selection.drives}
 
 
 def read_log(path: Path) -> BatchLog:
-    """Read a ledger.
+    """Return the lines of a ledger.
 
     Raises:
-        RunFileError: the file cannot be read, is not a ledger, or comes from a later version of tkperf.
+        RunFileError: the file cannot be read, is not a ledger, or was written by a later version of tkperf.
     """
     try:
         content = read_input(path, what="batch", limit_bytes=MOST_BYTES)
@@ -353,12 +355,12 @@ def _parse(content: bytes) -> Iterator[Line]:
     """Yield the lines that can be read. An incomplete line is omitted."""
     for line in content.split(b"\n"):
         if line.strip():
-            with suppress(msgspec.DecodeError, UsageError):  # UsageError: a value is not valid
+            with suppress(msgspec.DecodeError, UsageError):  # A UsageError means that a value is not valid.
                 yield _DECODER.decode(line)
 
 
 def read_batch(path: Path) -> BatchState:
-    """Return the state of a batch, from its ledger, its run files and the processes that write them.
+    """Return the state of a batch, determined from its ledger, its run files and the processes that write them.
 
     Raises:
         RunFileError: the ledger cannot be read.
@@ -392,10 +394,10 @@ def ask_batch_to_end(path: Path) -> None:
 
 
 def _read_twice(read: Callable[[], BatchState]) -> BatchState:
-    """Read again if a process seems to have been killed.
+    """Return the state of a batch. If a process seems to have been killed, read the state a second time.
 
-    The process of a drive writes the end of its run into the ledger before the process ends. If this happens between
-    the two looks at the ledger and at the process, the process wrongly seems to have been killed.
+    The process of a drive writes the end of its run into the ledger before the process ends. If this happens after
+    tkperf has read the ledger and before it examines the process, the process wrongly seems to have been killed.
     """
     state = read()
     if any(drive.stage is DriveStage.KILLED for drive in state.drives):
@@ -436,8 +438,8 @@ def _find_states(path: Path, log: BatchLog, supervisor: int | None = None) -> Ba
 
 
 def _find_room(folder: Path, drives: Sequence[DriveState]) -> Iterator[str]:
-    """Yield a note if the disk is full and run files therefore cannot be written. The run files themselves do not show
-    this state.
+    """Yield a note if run files cannot be written because the disk is full. The run files themselves do not show this
+    state.
     """
     runs_here = any(one.stage is DriveStage.RUNNING and one.shown.host is None for one in drives)
     with suppress(OSError):  # the folder may have been removed
@@ -469,13 +471,13 @@ def _find_state(log: BatchLog, number: int, shown: DriveShown, run_path: Path, *
 def find_elsewhere(
     shown: DriveShown, report: RemoteDriveLine | None, run_path: Path, *, confirmed: bool, followed: bool
 ) -> DriveState:
-    """Return the state of a drive on another host according to the last report about the drive. ``followed``: further
-    reports may arrive.
+    """Return the state of a drive on another host, according to the last report about the drive. ``followed`` means
+    that further reports may arrive.
     """
     if report is None:
         if followed:
             stage, text = DriveStage.WAITING, ""
-        elif confirmed:  # the host may have received the consent
+        elif confirmed:  # in this case, the host may have received the consent
             stage, text = DriveStage.WAITING, f"no word from {shown.host} since consent"
         else:
             stage, text = DriveStage.CONSENT_ENDED, _WAITED
@@ -499,7 +501,9 @@ def find_elsewhere(
 def _find_stage(
     began: DriveBegan | None, ended: DriveEnded | None, run_path: Path, *, waits: bool
 ) -> tuple[DriveStage, int | None, str]:
-    """Return stage, exit code and reason. A run that a user continues without the batch also counts as running."""
+    """Return the stage, the exit code and the reason. A run that a user continues without the batch also counts as
+    running.
+    """
     if _is_written(run_path):
         return DriveStage.RUNNING, None, ""
     status = _status_of(run_path)
@@ -539,8 +543,8 @@ def _status_of(run_path: Path) -> RunStatus | None:
 
 @lru_cache(maxsize=_KEPT_STATUSES)
 def _read_status(run_path: Path, _stamps: object) -> RunStatus:
-    """Read a status once for each state of the files, because tkperf looks at a batch every few seconds and finished
-    runs do not change.
+    """Return the status of a run. It is read once for each state of the files, because tkperf reads a batch every few
+    seconds and finished runs do not change.
     """
     return outline_first(run_path).record.status
 
@@ -553,7 +557,7 @@ def _stamp(path: Path) -> FileStamp | None:
 
 
 def again_path(run_path: Path) -> Path:
-    """Return the run file of a drive that is measured once more and alone."""
+    """Return the path of the run file of a second run, in which the drive is measured once more and alone."""
     return run_path.with_name(f"{run_path.stem}{AGAIN}{run_path.suffix}")
 
 

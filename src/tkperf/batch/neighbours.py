@@ -19,8 +19,8 @@ from tkperf.model.sharing import BudgetState, CpuPlan, DriveGroup, PathGap, Read
 
 
 def find_neighbours(request: BatchRequest, held: Sequence[Held]) -> Neighbours:
-    """Return the drives of a batch, divided into groups that are measured at the same time. The CPUs of the drives are
-    those that this process may use.
+    """Return the drives of a batch, divided into groups that are measured at the same time. The drives are assigned to
+    the CPUs that this process may use.
 
     Raises:
         RefusedError: the batch is strict, and the drives exceed the budget of a link.
@@ -32,7 +32,7 @@ def find_neighbours(request: BatchRequest, held: Sequence[Held]) -> Neighbours:
 
 @dataclass(slots=True, kw_only=True)
 class Neighbours:
-    """Drives in the groups in which they are measured. Each drive has the name of its run.
+    """The drives in the groups in which they are measured. Each drive has the name of its run.
 
     Attributes:
         allowed: CPUs that this process may use.
@@ -63,7 +63,7 @@ class Neighbours:
 
     @property
     def numbers(self) -> tuple[tuple[int, ...], ...]:
-        """The groups, each as the numbers of its drives in the batch."""
+        """The groups. Each group contains the numbers of its drives in the batch."""
         return tuple(tuple(one.shown.number for one in group) for group in self._held_by_group)
 
     @property
@@ -90,7 +90,9 @@ class Neighbours:
         return {one.shown.number: frozenset(shared[one.way.drive]) for one in self.held}
 
     def places(self) -> dict[int, BatchPlace]:
-        """Return the place of each drive in its group, by its number, with the known influence of the other drives."""
+        """Return the place of each drive in its group, with the known influence of the other drives. The number of the
+        drive is the key.
+        """
         states = {name: state for group in self.groups for name, state in judge_sharing(group, self.reads).items()}
         others = {name: len(group.drives) - 1 for group in self.groups for name in group.drives}
         own = {
@@ -128,7 +130,7 @@ class Neighbours:
             )
 
     def add_reads(self, alone: Mapping[str, Sequence[float]], together: Mapping[str, Sequence[float]]) -> None:
-        """Compare the read rates of drives alone and together, in bytes per second."""
+        """Store a comparison of the read rates of drives alone and together, in bytes per second."""
         for name, rates in alone.items():
             if name in together:
                 self.reads[name] = compare_reads(name, rates, together[name])

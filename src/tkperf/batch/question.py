@@ -1,4 +1,4 @@
-"""The question before the drives of a batch are erased, in words, and the check of the answer."""
+"""The question that is asked before the drives of a batch are erased, in words, and the check of the answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tkperf.pipeline.consent import Question, ask_again
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.runfile.writers import require_own_input
 
-# Largest amount of text from outside that a message contains.
+# The largest number of warnings from another process in a message, and the largest length of such a text.
 _MOST_WARNINGS, _LONGEST_TEXT = 20, 1_000
 
 
@@ -40,9 +40,9 @@ def show_drive(
 
     Args:
         number: the number of the drive in the batch.
-        question: the question before the data of the drive is lost; None: no data is lost, or no question is necessary
-            yet.
-        resumed: how the run continues; empty for a new run.
+        question: the question before the data of the drive is lost. None means that no data is lost, or that no
+            question is necessary yet.
+        resumed: a text about how the run continues. It is empty for a new run.
     """
     identity, facts = plan.dut.identity, plan.dut.facts.values
     way = msgspec.structs.replace(read_path(identity), drive=drive.name)
@@ -72,7 +72,7 @@ def show_drive(
 
 
 def short(text: str | None) -> str:
-    """Return a text from outside in the form of messages: one line without control characters."""
+    """Return a text from another source in the form of messages, which is one line without control characters."""
     return on_one_line(text or "")[:_LONGEST_TEXT]
 
 
@@ -101,8 +101,8 @@ class BatchQuestion:
 
     @property
     def expected(self) -> str:
-        """The answer that confirms. It differs from the answer for another batch, and for this batch with more or fewer
-        drives.
+        """The answer that confirms the erasure. It differs from the answer for another batch, and for this batch with
+        more or fewer drives.
         """
         return f"{self.name} {self.count}"
 
@@ -131,18 +131,18 @@ class BatchQuestion:
         return answer.split() == self.expected.split()
 
     def ask_again(self, answer: str) -> str:
-        """Return the question after an answer that does not confirm."""
+        """Return the question that is asked after an answer that does not confirm the erasure."""
         return ask_again(self.expected, answer)
 
     def refuse(self, answer: str) -> RefusedError:
-        """Return the refusal after the last answer."""
+        """Return the error that refuses the batch after the last wrong answer."""
         return RefusedError(
             f"the answer '{answer[:_LONGEST_QUOTED]}' does not confirm the batch. The expected answer is "
             f"'{self.expected}'. Nothing was touched"
         )
 
     def refuse_without_terminal(self) -> RefusedError:
-        """Return the refusal for a call without a user who could answer."""
+        """Return the error that refuses a call without a user who could answer."""
         return RefusedError(
             f"all data on {self._loss}. tkperf cannot ask for consent, because there is no terminal. Confirm with "
             f"{OPTION} FILE. The file must contain a line for each drive with the serial number of the drive, or with "
@@ -163,7 +163,7 @@ _LONGEST_QUOTED_LINE = 80
 
 
 def confirm_by_file(path: Path, shown: Sequence[DriveShown]) -> None:
-    """Require a line for each drive that loses data, and no other line.
+    """Check that the file contains a line for each drive that loses data, and no other line.
 
     Args:
         shown: the drives that lose data, as they were found.
@@ -185,7 +185,7 @@ def confirm_by_file(path: Path, shown: Sequence[DriveShown]) -> None:
 
 
 def find_faults(text: str, shown: Sequence[DriveShown]) -> Iterator[str]:
-    """Yield the faults of the lines of a consent file, each with its number, and then the drives without a line."""
+    """Yield the faulty lines of a consent file, each with its number, and then the drives without a line."""
     missing: dict[str, DriveShown] = {}
     for drive in shown:
         other = missing.setdefault(drive.confirm_id or drive.path, drive)
@@ -219,7 +219,7 @@ def _without_comment(line: str) -> str:
 
 
 def _hint(words: str, shown: Sequence[DriveShown]) -> str:
-    """Return the remedy if a line contains the path of a drive, although only the serial number confirms this drive."""
+    """Return a hint if a line contains the path of a drive, although only the serial number confirms this drive."""
     serials = (drive.confirm_id for drive in shown if words == drive.path)
     return next((f"; it is confirmed by its serial number, {serial}" for serial in serials), "")
 

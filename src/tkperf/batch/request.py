@@ -1,4 +1,4 @@
-"""Request for a batch, before tkperf looks at anything."""
+"""The request for a batch, before tkperf examines the drives."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tkperf.model.errors import UsageError
 from tkperf.pipeline.run_request import RunRequest, require_name
 
 AGAIN = "-alone"
-"""Ending of the name of a second run, in which the drive is measured alone."""
+"""The ending of the name of a second run, in which the drive is measured alone."""
 DEFAULT_TKPERF = "/usr/local/bin/tkperf"
 LONGEST_STAGGER_S = 86_400
-# A host name for SSH and for a shell on the host: it must not look like an option, and must not need quotes.
+# A host name for SSH and for a shell on the host. It must not look like an option, and must not need quotes.
 _HOST = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9][A-Za-z0-9._:%-]{0,252}")
 _PATH = re.compile(r"(?:/[A-Za-z0-9._+-]+)+")
 _SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -29,9 +29,10 @@ class BatchDrive(msgspec.Struct, frozen=True, kw_only=True):
         name: the name of the run, whose file is NAME.tkperf.
         request: the request for the run, with the path of the drive as the device.
         given: the drive as the user named it: a path, a link in /dev/disk/by-id, a serial number, ``sim:PRESET``.
-        slot: the slot of the drive, from the user or from the host; None: not known.
-        serial: the serial number of the whole drive, whatever its path is; None: the drive reports none.
-        host: the name, for SSH, of the host to which the drive is attached; None: this host.
+        slot: the slot of the drive, as the user or the host names it. None means that the slot is not known.
+        serial: the serial number of the whole drive, regardless of its path. None means that the drive reports no
+            serial number.
+        host: the name, for SSH, of the host to which the drive is attached. None means this host.
     """
 
     name: str
@@ -43,15 +44,17 @@ class BatchDrive(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of how a batch proceeds.
+    """The settings that control how a batch proceeds.
 
     Attributes:
-        parallel: the number of drives that are measured at the same time; ``auto``: as many as do not overload a link.
+        parallel: the number of drives that are measured at the same time. ``auto`` means as many drives as do not
+            overload a link.
         stagger_s: least time between the beginnings of two drives on one link, in seconds.
-        strict: refuse a batch that exceeds a budget, instead of measuring fewer drives at the same time.
-        compare_reads: before the first purge, read each drive alone and all drives together, and compare the rates.
-        alone_again: measure a drive again alone if the others slowed it down.
-        own_cpus: give each drive separate CPUs near the drive, if there are enough.
+        strict: whether to refuse a batch that exceeds a budget, instead of measuring fewer drives at the same time.
+        compare_reads: whether to read each drive alone and all drives together before the first purge, and to compare
+            the rates.
+        alone_again: whether to measure a drive again alone if the other drives slowed it down.
+        own_cpus: whether to assign to each drive separate CPUs near the drive, if there are enough CPUs.
     """
 
     parallel: Parallel = "auto"
@@ -133,7 +136,7 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
 
     @property
     def run_names(self) -> tuple[tuple[BatchDrive, str], ...]:
-        """Each drive with the name of its run. If drives may be measured again alone, each drive appears a second time,
+        """Each drive with the name of its run. If drives may be measured again alone, each drive occurs a second time,
         with the name of the second run.
         """
         once = tuple((drive, drive.name) for drive in self.drives)
@@ -149,7 +152,7 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
 
 
 def parse_seconds(text: str) -> float:
-    """Parse a time such as ``30s``, ``5min``, ``1h`` or ``30``.
+    """Return the number of seconds in a time such as ``30s``, ``5min``, ``1h`` or ``30``.
 
     Raises:
         UsageError: the text is not a time.
@@ -161,7 +164,7 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_parallel(text: str) -> Parallel:
-    """Parse ``auto``, ``all`` or a number of drives.
+    """Return the value of a text that is ``auto``, ``all`` or a number of drives.
 
     Raises:
         UsageError: the text has another form.

@@ -1,1 +1,1 @@
-"""Batches over hosts: a batch on each host, one question on this machine, and the answers together."""
+"""Batches over several hosts: a batch on each host, one question on this machine, and the results together."""

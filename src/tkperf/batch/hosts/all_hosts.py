@@ -1,4 +1,4 @@
-"""All hosts of a batch. Before consent, the hosts show their drives. Afterwards, they report the progress of these
+"""All hosts of a batch. Before consent, the hosts report their drives. Afterwards, they report the progress of these
 drives.
 """
 
@@ -41,10 +41,10 @@ from tkperf.model.units import format_count, format_duration, format_durations
 from tkperf.system.host import now_utc
 
 _MOST_NEWS = 2000
-# Time limit in s for the plan of a host, which may read one drive of each model for ten seconds.
+# The time limit in s for the plan of a host. The host may read one drive of each model for ten seconds.
 PLAN_LIMIT_S = 600.0
 _MOST_PIECES = 1000
-# Smallest difference in s between clocks that is shown.
+# The smallest difference in s between clocks that is shown.
 _CLOCK_S = 2.0
 
 
@@ -57,7 +57,7 @@ class BatchHosts:
         events: whether to report every event of the runs.
         log: the lines of the ledger, for a batch that continues.
         without: names of runs whose drives are omitted.
-        warn: called with texts that the user must see. It does not wait.
+        warn: a function that is called with texts that the user must see. It does not wait.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class BatchHosts:
         self._works = [
             self._make_work(host, options, without, events=events)
             for host in request.hosts
-            # A host whose drives are all finished may be unreachable.
+            # If all drives of a host are finished, the host need not be reachable.
             if any(one.host == host and one.name not in without for one in request.drives)
         ]
         self.watched = WatchedHosts(self._find_state())
@@ -123,10 +123,10 @@ class BatchHosts:
         return self._folder / f"{run}{RUN_FILE_SUFFIX}"
 
     def look(self) -> tuple[Held, ...]:
-        """Order each host to look at its drives and hold them. Return the drives that need consent.
+        """Order each host to examine its drives and hold them. Return the drives that need consent.
 
         Raises:
-            TkperfError: a host or a drive has a fault; the message names all of them.
+            TkperfError: a host or a drive has a fault. The message contains all faults.
         """
         for work in self._works:
             connected = self._connected.get(work.host)
@@ -158,7 +158,7 @@ class BatchHosts:
         """Refuse the whole batch if a host cannot take part, or can no longer take part.
 
         Raises:
-            TkperfError: an error of the kind of the gravest fault. The message contains all faults.
+            TkperfError: an error of the type of the most serious fault. The message contains all faults.
         """
         while not self._news.empty():
             self._wait(0.0)
@@ -174,7 +174,7 @@ class BatchHosts:
         )
 
     def describe(self) -> Iterator[tuple[str, str]]:
-        """Yield the lines that the user sees below the drives before the question, each with its label."""
+        """Yield the lines that are shown below the drives before the question, each with its label."""
         outlined = [(host, one.outlined) for host, one in self._ready.items() if one.outlined is not None]
         bounds_s = [(one.shortest_s, one.longest_s) for _, one in outlined]
         longest = tuple(map(max, zip(*bounds_s, strict=True)))
@@ -212,7 +212,7 @@ class BatchHosts:
             work.answer()
 
     def dismiss(self) -> None:
-        """Release all drives by closing the connections, and wait until this is done."""
+        """Close the connections so that the hosts release all drives, and wait until the drives are released."""
         for work in self._works:
             work.dismiss()
         until_s = time.monotonic() + 10
@@ -226,11 +226,11 @@ class BatchHosts:
 
     @property
     def is_over(self) -> bool:
-        """Return whether no host will report anything more."""
+        """Return whether no host will send any more reports."""
         return len(self._over) == len(self._works)
 
     def take(self, timeout_s: float) -> None:
-        """Process the reports that arrive after consent, for at most ``timeout_s``."""
+        """Process the reports that arrive after consent, for up to ``timeout_s``."""
         until_s = time.monotonic() + timeout_s
         changed = False
         while (left_s := until_s - time.monotonic()) > 0 and not self.is_over:
@@ -296,7 +296,9 @@ class BatchHosts:
         self._write(LedgerNote(text=text))
 
     def _write(self, line: Line) -> None:
-        """Write a line. A full disk on this machine ends nothing, because the hosts write their own ledgers."""
+        """Write a line to the ledger. A full disk on this machine does not end the batch, because the hosts write their
+        own ledgers.
+        """
         assert self._ledger is not None
         did = self._ledger.keeps_up
         try:
@@ -380,7 +382,8 @@ def _commission(request: BatchRequest, numbers: Sequence[int], *, resumes: bool)
                 if not resumes:  # the host already has the file
                     raise
                 return path
-            # The name depends on the content, so a refused batch of the same NAME cannot replace the file.
+            # The name depends on the content. A batch of the same NAME that is refused later can therefore not replace
+            # the file.
             names[path] = name_input(text)
             files[names[path]] = text
         return names[path]
@@ -396,8 +399,8 @@ def _commission(request: BatchRequest, numbers: Sequence[int], *, resumes: bool)
 
 
 def _find_twins(hosts: Sequence[ConnectedHost]) -> str | None:
-    """Return the fault if two names mean the same host, because this host would receive two batches of the same
-    NAME.
+    """Return a fault if two names refer to the same host, because this host would receive two batches of the
+    same NAME.
     """
     earlier: dict[str, str] = {}
     for one in hosts:
@@ -407,8 +410,8 @@ def _find_twins(hosts: Sequence[ConnectedHost]) -> str | None:
 
 
 def _find_old_fio(hosts: Sequence[ConnectedHost]) -> Iterator[str]:
-    """Yield the hosts whose fio is older than that of another host, because results of different versions are not
-    comparable.
+    """Yield the hosts whose version of fio is older than the version on another host, because results of different
+    versions are not comparable.
     """
     versions = {one.host: one.fio_version for one in hosts if one.fio_version is not None}
     newest = max(versions.values(), key=_by_number, default="")

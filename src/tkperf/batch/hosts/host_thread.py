@@ -56,13 +56,13 @@ SNAPSHOT_LIMIT_S = 600.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _PIECE_BYTES, _PIECE_LIMIT_S = 1 << 20, 60.0
 _MOST_EARLY_BYTES = 16 << 20
-# Stages after which a run no longer writes.
+# The stages in which a run no longer writes its file.
 _OVER = (DriveStage.DONE, DriveStage.FAILED, DriveStage.STOPPED, DriveStage.KILLED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostReady:
-    """A host holds its drives. ``outlined`` is None if the host needs no consent."""
+    """A report that a host holds its drives. ``outlined`` is None if the host needs no consent."""
 
     host: str
     connected: ConnectedHost
@@ -72,8 +72,8 @@ class HostReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEnded:
-    """A host sends nothing more. ``error``: the reason why the host cannot take part in the batch, and why its drives
-    were released.
+    """A report that a host sends no more messages. ``error`` is the reason why the host cannot take part in the batch,
+    and why its drives were released.
     """
 
     host: str
@@ -82,7 +82,7 @@ class HostEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveNews:
-    """A new report about a drive. ``brief`` describes the run that is running on the drive; None: no run is running."""
+    """A new report about a drive. ``brief`` describes the run on the drive. None means that no run is running."""
 
     line: RemoteDriveLine
     brief: Brief | None = None
@@ -90,14 +90,14 @@ class DriveNews:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLost:
-    """The connection to a host has failed. tkperf tries to connect again."""
+    """A report that the connection to a host has failed. tkperf tries to connect again."""
 
     host: str
     text: str
 
 
 HostNews = HostReady | HostEnded | DriveNews | EventReport | ConnectedHost | HostLost
-"""The reports of a host's thread. Drives have their numbers in the whole batch.
+"""The reports of a host's thread. The number of a drive counts in the whole batch.
 
 A ``ConnectedHost`` reports that the connection exists, for the first time or again.
 """
@@ -118,7 +118,7 @@ class HostWork:
         numbers: the numbers of the host's drives in the whole batch, in the order of the host's part.
         folder: folder for the fetched run files.
         here: run files of finished runs that are already in the folder.
-        events: report every event of the runs.
+        events: whether to report every event of the runs.
         news: queue of reports. Its length is limited, so that no host can fill the memory.
     """
 
@@ -140,9 +140,9 @@ class HostWork:
     _unfetched: dict[int, tuple[DriveReport, float]] = field(default_factory=dict)
 
     def start(self, boot_id: str | None = None) -> None:
-        """Start the thread. ``boot_id``: the boot ID of the host at an earlier connection."""
+        """Start the thread. ``boot_id`` is the boot ID of the host at an earlier connection."""
         self._boot_id = boot_id
-        # A daemon thread, so that a host that does not answer cannot prevent the end of tkperf.
+        # The thread is a daemon thread, so that a host that does not answer cannot prevent the end of tkperf.
         name = f"tkperf {self.remote_host.host}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -212,7 +212,7 @@ class HostWork:
             while (order := self._take_order(HEARTBEAT_S)) is None:
                 if outlined is not None:
                     connection.send(StillHere())
-                    # Receiving also detects the end of the connection.
+                    # The call also detects the end of the connection.
                     if (word := connection.receive(0.0)) is not None:
                         raise _unexpected(self.host, word)
             if order is not _Order.ANSWER:
@@ -236,8 +236,8 @@ class HostWork:
         return 1 <= shown.number <= len(self.numbers) and shown.name == self.begin.request.drives[shown.number - 1].name
 
     def _localise(self, held: Held) -> Held:
-        """Return a drive with its number in the batch and its host. A path confirms a drive only together with its
-        host.
+        """Return a drive with its number in the batch and its host. If a path confirms the drive, the confirmation must
+        also contain the host.
         """
         shown = held.shown
         confirm_id = shown.confirm_id
@@ -264,8 +264,8 @@ class HostWork:
                     return self._listen(connection)
             except TkperfError as error:
                 if isinstance(error, HostRefusedError) and not self._reports:
-                    # The host has no batch with this name. The answer may still arrive there until the drives are
-                    # released.
+                    # The host has no batch with this name. The user's answer may still arrive on the host until the
+                    # drives are released.
                     if time.monotonic() > self._answered_s + SILENCE_LIMIT_S:
                         return None
                 elif str(error) != fault:
@@ -290,7 +290,7 @@ class HostWork:
         early = deque[FromHost]()
         is_over = False
         self._unfetched.clear()
-        # An earlier connection may have lost this order.
+        # The order to stop may have been lost with an earlier connection.
         if self._stops:
             connection.send(Stop())
         while not is_over or self._unfetched:
@@ -350,8 +350,8 @@ class HostWork:
         self.news.put(DriveNews(line=line, brief=seen.brief))
 
     def _fetch_ended(self, seen: DriveReport, text: str, connection: SshConnection, early: deque[FromHost]) -> str:
-        """Fetch the files of a drive that is no longer measured. Return the reason of the drive's stage, with the names
-        of missing files.
+        """Fetch the files of a drive that is no longer being measured. Return the reason of the drive's stage, with the
+        names of missing files.
         """
         run = self.begin.request.drives[seen.number - 1].name
         self._unfetched.pop(seen.number, None)
@@ -371,7 +371,7 @@ class HostWork:
         return text
 
     def _copy_one(self, now_s: float, connection: SshConnection, early: deque[FromHost]) -> None:
-        """Fetch the snapshot of one running run, if a snapshot is due."""
+        """Fetch the snapshot of one run that is in progress, if a snapshot is due."""
         for number, line in self._reports.items():
             began_s = self._copied_s.setdefault(number, now_s)
             if line.stage is DriveStage.RUNNING and now_s - began_s >= SNAPSHOT_EVERY_S:
@@ -381,7 +381,7 @@ class HostWork:
                 return
 
     def _fetch(self, run: str, connection: SshConnection, early: deque[FromHost]) -> None:
-        """Fetch a run file. Messages that arrive before it are added to ``early``."""
+        """Fetch a run file. Messages that arrive before the file are added to ``early``."""
         assert self._connected is not None
         order = Fetch(run=run, host=self.host, ahead_s=self._connected.ahead_s)
         path = self.folder / f"{run}{RUN_FILE_SUFFIX}"
@@ -412,7 +412,7 @@ class HostWork:
 
 
 def receive_file(connection: SshConnection, head: Snapshot, path: Path) -> None:
-    """Write the bytes that follow the message to a new file, and compare their hash with the hash in the message."""
+    """Write the bytes that follow the message to a new file, and check their hash against the hash in the message."""
     digest = hashlib.sha256()
     left = head.size_bytes
 
@@ -452,7 +452,7 @@ def _is_snapshot(path: Path, run: str, host: str) -> bool:
 
 
 def find_same(held: Mapping[str, tuple[Held, ...]]) -> str | None:
-    """Return the fault of a drive that two hosts report. ``held``: the drives of each host."""
+    """Return a fault if two hosts report the same drive. ``held`` contains the drives of each host."""
     earlier: dict[tuple[str, ...], Held] = {}
     for one in (each for several in held.values() for each in several):
         shown = one.shown
@@ -475,7 +475,9 @@ def _unexpected(host: str, message: object) -> TkperfError:
 
 
 def _utc(at_s: float | None, connected: ConnectedHost) -> str | None:
-    """Convert a time on a host's clock to a time on the clock of this machine, as text; None if there is no time."""
+    """Return the time on the clock of this machine that corresponds to a time on a host's clock, as text. None means
+    that there is no time.
+    """
     if at_s is None:
         return None
     try:

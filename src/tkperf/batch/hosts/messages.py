@@ -1,7 +1,8 @@
-"""Messages between a batch on this machine and tkperf on a host: one JSON document per line, through the pipe of SSH.
+"""Messages between a batch on this machine and tkperf on a host. Each message is one line of JSON, sent through the
+pipe of SSH.
 
-A line from a host is not trusted until it is decoded. Its length is limited. It must not have unknown fields or control
-characters, and each of its texts must be one line.
+A line from a host is not trusted until it is decoded. Its length is limited. It must not contain unknown fields or
+control characters, and each of its texts must be one line.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from tkperf.pipeline.run_state import Brief
 PROTOCOL = 1
 # One line contains the input files of up to 256 drives. A host sends one drive per line.
 MOST_BYTES_OF_ORDER = 64 << 20
-# A host releases its drives if no message arrives for this time, because a broken connection is not closed on the host.
+# The interval of messages, and the longest time without a message, in s. After this time, a host releases its drives,
+# because a connection that is broken does not end on the host.
 HEARTBEAT_S, SILENCE_LIMIT_S = 5.0, 30.0
 _PIECE_BYTES = 1 << 16
 _LONGEST_TEXT = 4000
@@ -41,10 +43,10 @@ class _FromHost(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unkn
 
 
 class Hello(_FromHost, frozen=True, kw_only=True, forbid_unknown_fields=False):
-    """First line from a host. The host may have a different version of tkperf, so unknown fields are accepted.
+    """The first line from a host. The host may have a different version of tkperf, so unknown fields are accepted.
 
     Attributes:
-        fio_version: the version of fio; None: there is no usable fio.
+        fio_version: the version of fio. None means that there is no usable fio.
         boot_id: an id that changes whenever the host is booted.
     """
 
@@ -61,14 +63,14 @@ class Clock(_FromHost, frozen=True, kw_only=True):
 
 
 class HeldDrive(_FromHost, frozen=True, kw_only=True):
-    """A drive that the host holds now."""
+    """A message about a drive that the host holds now."""
 
     held: Held
 
 
 class Outlined(_FromHost, frozen=True, kw_only=True):
-    """All drives are held. The message contains the bounds of their time, and describes which drives are measured at
-    the same time.
+    """A message that all drives are held. It contains the limits of their time, and describes which drives are measured
+    at the same time.
     """
 
     shortest_s: float
@@ -84,23 +86,23 @@ class Planned(_FromHost, frozen=True, kw_only=True):
 
 
 class UnderWay(_FromHost, frozen=True, kw_only=True):
-    """The host needs no consent, because its batch is running or all its drives are done."""
+    """A message that the host needs no consent, because its batch is running or all its drives are done."""
 
 
 class Refused(_FromHost, frozen=True, kw_only=True):
-    """The host refuses, with a reason and an exit code. This is its last message."""
+    """The refusal of a host, with a reason and an exit code. It is the last message of the host."""
 
     exit_code: Annotated[int, msgspec.Meta(ge=1, le=255)]
     text: str
 
 
 class DriveReport(_FromHost, frozen=True, kw_only=True):
-    """State of a drive, according to the ledger and the run file on its host.
+    """The state of a drive, according to the ledger and the run file on its host.
 
     Attributes:
         started_s, ended_s: times on the clock of the host.
         again: whether the drive was measured once more and alone.
-        brief: the state of the running run.
+        brief: the state of the run that is in progress.
     """
 
     number: Number
@@ -122,7 +124,7 @@ class EventReport(_FromHost, frozen=True, kw_only=True):
 
 
 class BatchEnded(_FromHost, frozen=True, kw_only=True):
-    """The batch no longer runs on the host."""
+    """A message that the batch no longer runs on the host."""
 
 
 class Snapshot(_FromHost, frozen=True, kw_only=True):
@@ -152,7 +154,7 @@ class _ToHost(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknow
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options of a batch that the hosts need for their plans and results."""
+    """The options of a batch that the hosts need for their plans and results."""
 
     description: str | None = None
     feature_matrix: str | None = None
@@ -163,12 +165,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Begin(_ToHost, frozen=True, kw_only=True):
-    """Look at the drives of a batch, and hold them until consent.
+    """An order to examine the drives of a batch, and to hold them until consent.
 
     Attributes:
         request: the request for the drives of the host, each with the name that the user gave.
         files: contents of the input files that the request names, by their names in the batch's folder.
-        resumes: continue the batch that exists on the host.
+        resumes: whether to continue the batch that exists on the host.
         has_begun: whether the batch must already exist on the host.
         without: runs that are omitted.
     """
@@ -182,7 +184,7 @@ class Begin(_ToHost, frozen=True, kw_only=True):
 
 
 class PlanBatch(_ToHost, frozen=True, kw_only=True):
-    """Plan the batch. The host runs nothing and holds nothing."""
+    """An order to plan the batch. The host runs no test and holds no drive."""
 
     request: BatchRequest
     files: dict[str, str]
@@ -192,24 +194,26 @@ class PlanBatch(_ToHost, frozen=True, kw_only=True):
 
 
 class StillHere(_ToHost, frozen=True, kw_only=True):
-    """The user has not answered the question yet."""
+    """A message that the user has not answered the question yet."""
 
 
 class Consent(_ToHost, frozen=True, kw_only=True, tag="Answer"):
-    """The user's consent: for each drive, by its number, the digest of everything that the user saw."""
+    """The user's consent. For each drive, by its number, it contains the digest of everything that the user saw."""
 
     digests: dict[int, str]
 
 
 class Follow(_ToHost, frozen=True, kw_only=True):
-    """Report the progress of the batch until it ends. ``events``: also report every event of the runs."""
+    """An order to report the progress of the batch until it ends. With ``events``, the host also reports every event of
+    the runs.
+    """
 
     name: str
     events: bool = False
 
 
 class Fetch(_ToHost, frozen=True, kw_only=True):
-    """An order after ``Follow``: send a snapshot of a run file.
+    """An order to send a snapshot of a run file. It can follow ``Follow``.
 
     The host writes ``host`` and ``ahead_s`` into the snapshot: the name of the host on this machine, and the offset of
     the host's clock.
@@ -221,10 +225,10 @@ class Fetch(_ToHost, frozen=True, kw_only=True):
 
 
 class Stop(_ToHost, frozen=True, kw_only=True):
-    """An order after ``Follow``: ask the runs of the batch to end, as Ctrl-C does."""
+    """An order to ask the runs of the batch to end, as Ctrl-C does. It can follow ``Follow``."""
 
 
-# Texts of these messages may have several lines, because they are printed unchanged or as JSON.
+# The texts of these messages may have several lines, because they are printed unchanged or as JSON.
 _LONG = (Planned, EventReport)
 
 ToHost: TypeAlias = Begin | PlanBatch | StillHere | Consent | Follow | Fetch | Stop
@@ -233,11 +237,11 @@ Message = TypeVar("Message")
 
 
 class HostSilentError(DeviceError):
-    """The connection to the other side has ended, or the other side sends nothing that can be read."""
+    """The connection to the other side has ended, or the other side sends no data that can be read."""
 
 
 class InvalidMessageError(HostSilentError):
-    """The other side sends something that is not a message."""
+    """The other side sends data that is not a message."""
 
 
 class Lines(Generic[Message]):
@@ -305,10 +309,10 @@ class Lines(Generic[Message]):
         return message
 
     def read_bytes(self, most: int, timeout_s: float) -> bytes:
-        """Return the next bytes, unchanged, but at least one byte.
+        """Return the next bytes, unchanged. The result contains at least one byte.
 
         Raises:
-            HostSilentError: the other side has ended, or sends nothing in time.
+            HostSilentError: the other side has ended, or sends no data in time.
         """
         if not self._kept and not self._fill(timeout_s):
             raise HostSilentError(f"nothing came for {timeout_s:.0f} s")

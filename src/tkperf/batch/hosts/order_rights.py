@@ -1,8 +1,7 @@
 """The rights of an order to ``tkperf on-host`` on its host, if sudo lets a user run this single command as root.
 
-The line in sudoers lets the user erase and measure drives and files. It does not grant reading
-root's files or running another program. An order therefore contains the content of its input files,
-and never the path of a file on the host.
+The line in sudoers lets the user erase and measure drives and files. It does not let the user read root's files or run
+another program. An order therefore contains the content of its input files, and never the path of a file on the host.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _INPUT = re.compile(r"input-[0-9a-f]{16}\.toml")
 # The environment variables that a program needs. Other variables, such as TMPDIR, TKPERF_..., PYTHON..., LD_... and
 # XDG_..., could misdirect root's programs.
 _KEPT_VARIABLES = re.compile(r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|LANGUAGE|LC_[A-Z]+|SUDO_[A-Z]+")
-# Value for a user whose number is not known. No user has this number, not even root.
+# The value for a user whose number is not known. No user has this number, not even root.
 _UNKNOWN_UID = -1
 _PATH_OF_ROOT = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -36,8 +35,8 @@ def name_input(text: str) -> str:
 
 
 def find_caller_uid() -> int:
-    """Return the number of the user for whom tkperf runs: the user who called sudo, doas or pkexec,
-    otherwise the user of this process.
+    """Return the number of the user for whom tkperf runs. It is the user who called sudo, doas or pkexec, or otherwise
+    the user of this process.
 
     Each of these programs sets its own variable, but may pass on the variable of another such program that the user
     set. Therefore, if any of these variables names a user other than root, this user counts.
@@ -53,8 +52,8 @@ def find_caller_uid() -> int:
 
 
 def drop_caller_environment() -> int:
-    """Drop the environment variables and the current folder that the caller chose. Return the number of the calling
-    user.
+    """Remove the environment variables and leave the current folder that the caller chose. Return the number of the
+    calling user.
 
     The user who calls sudo chooses the folder, and some sudoers files let the user pass variables.
     """
@@ -71,7 +70,7 @@ def drop_caller_environment() -> int:
 
 
 def require_no_commands(request: BatchRequest, caller_uid: int) -> None:
-    """Refuse the purge command of a user who may not run programs as root.
+    """Refuse a purge command from a user who may not run programs as root.
 
     Raises:
         RefusedError: the batch has such a command, and the user is not root.
@@ -84,12 +83,12 @@ def require_no_commands(request: BatchRequest, caller_uid: int) -> None:
 
 
 def require_sent_inputs(request: BatchRequest, files: Mapping[str, str]) -> None:
-    """Check that profiles and workloads are shipped ones, or files whose content is in the order.
+    """Check that each profile or workload is shipped with tkperf, or is a file whose content is in the order.
 
     A path of the host would be read with root's rights, and an error about the file quotes the file.
 
     Raises:
-        RefusedError: a profile or workload is a path, or the name of a file does not follow from its content.
+        RefusedError: a profile or workload is a path, or the name of a file does not correspond to its content.
     """
     for name, text in files.items():
         if _INPUT.fullmatch(name) is None or name != name_input(text):
@@ -111,7 +110,7 @@ def require_sent_inputs(request: BatchRequest, files: Mapping[str, str]) -> None
 
 
 def claim_folder(folder: Path, caller_uid: int) -> None:
-    """Create the folder of a batch for the user who asks, or check that the folder belongs to this user.
+    """Create the folder of a batch for the calling user, or check that the folder belongs to this user.
 
     Raises:
         RefusedError: the folder contains a batch that another user began.
@@ -136,7 +135,7 @@ def claim_folder(folder: Path, caller_uid: int) -> None:
 
 
 def require_own_batch(folder: Path, caller_uid: int) -> None:
-    """Check that the user who asks began the batch on this host, or is root.
+    """Check that the calling user began the batch on this host, or is root.
 
     Raises:
         RefusedError: another user or root began the batch.

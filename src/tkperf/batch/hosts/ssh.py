@@ -1,4 +1,6 @@
-"""A host and the connection to it: OpenSSH with the user's own configuration, and tkperf on the host as root."""
+"""A host and the connection to it. The connection uses OpenSSH with the user's own configuration, and tkperf runs on
+the host as root.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ from tkperf.system.process import PIPE, ProcessTimeout, run_command, start_proce
 
 COMMAND = "on-host"
 HOSTS_FOLDER = Path("/var/lib/tkperf")
-"""Folder of the batches on each host, with a folder for each batch."""
+"""The folder of the batches on each host. It contains a folder for each batch."""
 CONNECT_LIMIT_S = 60.0
 # Forwarding is off, so that a host under test cannot use the user's keys or displays. A broken connection ends after 15
 # s.
@@ -54,9 +56,9 @@ SSH = (
     "-o",
     "ForwardX11=no",
 )
-# The exit status of a shell that does not find a command, in any language.
+# The exit status of a shell that does not find a command. It does not depend on the language.
 COMMAND_NOT_FOUND = 127
-# Texts that show that sudo refused. The errors of sudo begin with its name. A refusal by sudo does not begin with the
+# Texts which show that sudo refused. The errors of sudo begin with its name. A refusal by sudo does not begin with the
 # name, but a refusal by sudo-rs does.
 SUDO_REFUSES = ("sudo:", "sorry, user", "is not in the sudoers file", "is not allowed to run sudo")
 _WORDS_BYTES = 8192
@@ -85,10 +87,10 @@ class RemoteHost:
         return SshConnection(self)
 
     def explain(self, words: str, status: int | None) -> TkperfError:
-        """Return the error for a connection without a first line. ``words``: the output of ssh and of the host on
+        """Return the error for a connection without a first line. ``words`` is the output of ssh and of the host on
         stderr.
         """
-        # sudo only warns that it cannot resolve the host name, and continues.
+        # sudo only gives a warning if it cannot resolve the host name, and continues.
         words = "\n".join(line for line in words.splitlines() if "unable to resolve" not in line)
         said = words.lower()
         name = self.host.rpartition("@")[2]
@@ -225,7 +227,7 @@ class SshConnection:
         """Return the next message, which must be of this kind.
 
         Raises:
-            HostSilentError: there is no such message.
+            HostSilentError: no message of this kind arrives.
             TkperfError: the host refuses.
         """
         message = self.receive(timeout_s)
@@ -266,14 +268,14 @@ class SshConnection:
         return status
 
     def _drain(self) -> None:
-        """Read stderr, and keep its beginning. A full pipe would block ssh."""
+        """Read stderr, and keep its beginning. If the pipe were full, ssh would stop."""
         with suppress(OSError):
             while piece := os.read(self._errors, _WORDS_BYTES):
                 self._words += piece[: _WORDS_BYTES - len(self._words)]
 
 
 class HostRefusedError(DeviceError):
-    """The tkperf of a host refuses. ``exit_code`` is the exit code that the host reported."""
+    """A refusal by the tkperf of a host. ``exit_code`` is the exit code that the host reported."""
 
     def __init__(self, host: str, refused: Refused) -> None:
         super().__init__(f"{host}: {refused.text}")
@@ -295,8 +297,9 @@ _NAME = re.compile(rf"(tkperf-{re.escape(__version__)}-linux-([a-z0-9_]+))\.tar\
 _LIBC = re.compile(rb"needs glibc (\d+\.\d+) or newer")
 _LIMIT_S = 900.0
 _FOLDER = "/opt"
-# The archive is not unpacked on another architecture, with an older C library, or below a folder to which a user other
-# than root can write. The name of the tree contains the hash of its archive, so a tree that is in use remains.
+# The script does not unpack the archive on another architecture, with an older C library, or below a folder to which a
+# user other than root can write. The name of the tree contains the hash of its archive, so a tree that is in use is not
+# overwritten.
 _SCRIPT = """set -eu
 [ "$(uname -m)" = {machine} ] || {{ echo "it is a $(uname -m), and the archive is for {machine}" >&2; exit 9; }}
 has=$(getconf GNU_LIBC_VERSION | cut -d" " -f2)
@@ -330,7 +333,8 @@ mv -T -- "$link.new" "$link"
 
 
 def push_archive(archive: Path, host: str, link: str) -> None:
-    """Unpack the archive on a host, and let ``link``, the path of tkperf on the host, lead to it.
+    """Unpack the archive on a host, and set the link ``link``, which is the path of tkperf on the host, to the unpacked
+    files.
 
     Raises:
         InputFileError: the file is not an archive of this version.
