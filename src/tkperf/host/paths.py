@@ -1,5 +1,5 @@
-"""Paths from drives to the CPU according to sysfs: links, expanders, hubs, controllers and PCIe switches. The module
-also finds the nearest CPUs of a drive.
+"""The paths from drives to the CPU according to sysfs: links, expanders, hubs, controllers and PCIe switches. The
+module also finds the nearest CPUs of a drive.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _CONTROLLERS = {
 }
 # PCI vendors of devices that virtual machines emulate: virtio and other devices of QEMU.
 _EMULATED_VENDORS = ("0x1af4", "0x1b36")
-# Device numbers of the functions of Intel's chipsets on the first bus: USB, SATA, PCIe slots, older SATA. PCIe slots
-# of the CPU have other numbers.
+# The device numbers of the functions of Intel's chipsets on the first bus: USB, SATA, PCIe slots, older SATA. PCIe
+# slots of the CPU have other numbers.
 _INTEL, _CHIPSET_DEVICES = "0x8086", ("14", "17", "1b", "1c", "1d", "1f")
 _ATA_PORT = re.compile(r"ata\d+")
 
@@ -54,8 +54,8 @@ def read_path(identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT) -> DrivePa
 
 
 def read_cores(sys_root: Path = SYS_ROOT) -> dict[int, tuple[int, ...]]:
-    """Return, for each CPU, the CPUs of its core in ascending order, including itself. If the kernel does not show the
-    core of a CPU, the CPU is omitted.
+    """Return, for each CPU, all CPUs of the same core in ascending order, including the CPU itself. If the kernel does
+    not show the core of a CPU, the CPU is omitted.
     """
     cores = {}
     for folder in (sys_root / "devices/system/cpu").glob("cpu[0-9]*"):
@@ -101,7 +101,7 @@ def _read_parts(disk: Path) -> Iterator[Part]:
     key = _key_of_link(function)
     (_, link, is_integrated), *above = _read_pcie_links(function)
     if is_virtual:
-        # This link and the links above it are emulated.
+        # This link is emulated, and so are the links above it.
         link, above = None, []
     if is_nvme:
         yield _build(PartKind.DRIVE_LINK, key, f"NVMe link {function.name}", link, gap)
@@ -118,8 +118,8 @@ def _read_parts(disk: Path) -> Iterator[Part]:
 
 
 def _find_chipset(function: Path) -> str | None:
-    """Return the key of the chipset to which a function on the first bus belongs; None: the function belongs to the
-    CPU, or the chipset is not known.
+    """Return the key of the chipset to which a function on the first bus belongs. None means that the function belongs
+    to the CPU, or that the chipset is not known.
     """
     domain, bus, device = function.name.partition(".")[0].split(":")
     is_chipset = text(function / "vendor") == _INTEL and bus == "00" and device in _CHIPSET_DEVICES

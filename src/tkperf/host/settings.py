@@ -17,10 +17,11 @@ class Setting:
 
     Attributes:
         subject: the name of the setting in the audit.
-        now: the current value; None: the value cannot be read.
-        wanted: the value to set; None: tkperf does not set the value, but restores it if another setting changes it.
-        offered: whether the kernel accepts ``wanted``; None: not known.
-        drive: the drive to which the setting belongs; None: the setting belongs to the CPUs.
+        now: the current value. None means that the value cannot be read.
+        wanted: the value to set. None means that tkperf does not set the value, but restores it if another setting
+            changes it.
+        offered: whether the kernel accepts ``wanted``. None means that this is not known.
+        drive: the drive to which the setting belongs. None means that the setting belongs to the CPUs.
         disk_sequence: the kernel's sequence number of the drive. No later drive with the same name has this number.
     """
 
@@ -42,7 +43,8 @@ class Setting:
 
 
 def find_settings(audited: AuditedHost, drives: Sequence[AuditedDrive]) -> tuple[Setting, ...]:
-    """Return all settings for a measurement in the order in which they are set, even if they already have their value.
+    """Return all settings for a measurement in the order in which they are set, even if they already have the wanted
+    value.
 
     If a file is measured, the settings of its drive are omitted, because the drive has other users.
     """
@@ -118,5 +120,5 @@ def _of_queue(audited: AuditedHost, drive: AuditedDrive) -> Iterator[Setting]:
 
 
 def _on_host(audited: AuditedHost, path: Path) -> str:
-    """Return the path on the host for a path below the root folder."""
+    """Return the path on the host that corresponds to a path below the root folder."""
     return f"/{path.relative_to(audited.root)}"

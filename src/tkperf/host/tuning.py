@@ -1,10 +1,10 @@
-"""Settings of the host for a measurement. They are recorded, set, verified, and restored when the last run that needs
-them has ended.
+"""The tuning of the host for a measurement. Settings are recorded, set, verified, and restored when the last run that
+needs them has ended.
 
 All settings are safe and reversible: the governor and the energy preference of the CPUs, and the queue of the measured
-drives. tkperf stops no service and touches no other drive. Before the first change, tkperf writes the former values to
-/run, so that ``tkperf tune --restore`` can restore them, however tkperf ended. A reboot resets both the settings and
-/run.
+drives. tkperf stops no service and changes no other drive. Before the first change, tkperf writes the former values to
+/run, so that ``tkperf tune --restore`` can restore them even if tkperf was killed. A reboot resets both the settings
+and /run.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tkperf.model.errors import DeviceError, InputFileError, TkperfError, reason
 
 FOLDER = Path("run/tkperf")
 SCHEMA = "tkperf-tune-state/1"
-# The owner of settings that the command ``tkperf tune`` changed, until the command restores them. Other owners are
+# The owner of the settings that the command ``tkperf tune`` changed, until the command restores them. Other owners are
 # processes.
 BY_COMMAND = "tkperf tune"
-# As root, tkperf writes only to these paths, whatever user wrote the file of former values.
+# As root, tkperf writes only to these paths, regardless of which user wrote the file of former values.
 _PATHS = re.compile(
     r"/sys/devices/system/cpu/cpufreq/policy\d+/(scaling_governor|energy_performance_preference)"
     r"|/sys/block/(?!\.{1,2}/)[^/]+/queue/(scheduler|nr_requests|rq_affinity|wbt_lat_usec)"
@@ -61,7 +61,7 @@ class ChangedSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """All settings that are changed now. ``boot`` is the kernel's id of the current boot."""
+    """All settings that are currently changed. ``boot`` is the kernel's id of the current boot."""
 
     boot: str
     settings: tuple[ChangedSetting, ...] = ()
@@ -69,7 +69,9 @@ class State:
 
 
 class StateFile:
-    """The file that contains the former values of the settings, with a lock that protects the file and the settings."""
+    """The file that contains the former values of the settings. It has a lock that protects the file and the
+    settings.
+    """
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
@@ -125,8 +127,8 @@ class StateFile:
         return state
 
     def read_current(self) -> State:
-        """Return the changes of this boot only, because a reboot resets the settings. Raise the same errors as
-        ``read``.
+        """Return only the changes that were made after the last boot, because a reboot resets the settings. Raise the
+        same errors as ``read``.
         """
         state = self.read()
         return state if state.boot == self.boot else State(boot=self.boot)
@@ -164,8 +166,8 @@ def is_alive(owner: str, root: Path = Path("/")) -> bool:
 
 
 def _started(root: Path, number: int) -> str:
-    """Return the start of a process in ticks since boot (proc(5), field 22 of stat); empty: there is no such
-    process.
+    """Return the start of a process in ticks since boot (proc(5), field 22 of stat). The result is empty if there is no
+    such process.
     """
     fields = process_fields(root / f"proc/{number}")
     return fields[19] if len(fields) > 19 else ""
@@ -173,7 +175,8 @@ def _started(root: Path, number: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """The result of restoring, as texts about settings: restored, left unchanged, or failed.
+    """The result of restoring settings. It contains texts about settings that were restored, left unchanged, or not
+    restored because of an error.
 
     ``kept_for`` contains the settings that a run still uses.
     """
@@ -191,7 +194,7 @@ def apply_settings(settings: Sequence[Setting], owner: str = BY_COMMAND, *, root
     If a setting fails, the other settings are still applied.
 
     Raises:
-        DeviceError: a setting was not accepted. The other changes stay, and are recorded for a later restore.
+        DeviceError: a setting was not accepted. The other changes remain, and are recorded for a later restore.
         UsageError: the file of former values is damaged.
     """
     file = StateFile(root)
@@ -262,7 +265,7 @@ def release_settings(owner: str = BY_COMMAND, *, root: Path = Path("/")) -> Rest
 
 @contextmanager
 def tuned(settings: Sequence[Setting], *, root: Path = Path("/")) -> Iterator[tuple[str, ...]]:
-    """Apply settings for the duration of a run, and restore them however the run ends. Yield the changes.
+    """Apply settings for the duration of a run, and restore them at the end, even after an error. Yield the changes.
 
     Raises:
         DeviceError: a setting is not accepted, or cannot be restored.
@@ -285,8 +288,8 @@ def tuned(settings: Sequence[Setting], *, root: Path = Path("/")) -> Iterator[tu
 
 
 def _release_quietly(owner: str, root: Path) -> tuple[str, ...]:
-    """Restore settings without raising an error, because a failure must not hide the reason why the run ended. Return
-    the failures.
+    """Restore settings and return the failures. The function raises no error, because a failure must not hide the
+    reason why the run ended.
     """
     with suppress(TkperfError):
         return release_settings(owner, root=root).failed
@@ -303,8 +306,8 @@ def find_left_behind(root: Path = Path("/")) -> int:
 
 
 def _to_keep(settings: Sequence[Setting]) -> Iterator[Setting]:
-    """Yield the settings to record: all settings with a wanted value that is or will be set, and the settings that
-    change together with them.
+    """Yield the settings to record. They are all settings with a wanted value that is or will be set, and the settings
+    that change together with them.
     """
     schedulers = {s.drive for s in settings if s.path.endswith("/scheduler") and s.is_changed}
     for setting in settings:
@@ -315,8 +318,8 @@ def _to_keep(settings: Sequence[Setting]) -> Iterator[Setting]:
 
 
 def _put_back(root: Path, entry: ChangedSetting) -> tuple[str, str]:
-    """Restore a setting. Return the field of ``Restored`` for the outcome, and a text; an empty text: the setting
-    already had its former value.
+    """Restore a setting. Return the field of ``Restored`` for the outcome, and a text. An empty text means that the
+    setting already had its former value.
     """
     path = _below(root, entry.path)
     now = read_setting(path)
@@ -339,10 +342,11 @@ def _disk_sequence(path: Path) -> str | None:
 
 
 def _set(root: Path, name: str, value: str) -> str | None:
-    """Write a setting and read it back. Return the reason for a failure; None: the setting was accepted."""
+    """Write a setting and read it back. Return the reason for a failure. None means that the setting was accepted."""
     path = _below(root, name)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)  # never created: the file is the kernel's
+        # the file is never created, because it belongs to the kernel
+        descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)
         try:
             os.write(descriptor, f"{value}\n".encode())
         finally:

@@ -1,3 +1,3 @@
-"""A run in progress: its phases are performed, watched and reported as events. After an interruption, the run is
+"""The execution of a run: its phases are performed, watched and reported as events. After an interruption, the run is
 replayed.
 """

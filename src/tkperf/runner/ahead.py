@@ -1,7 +1,7 @@
 """The remaining part of a running test: the loads that may follow, so that they can be prepared, and the remaining
 time.
 
-This module determines both with a replay of the test's procedure with the answers so far (docs/adr/0007).
+This module determines both by a replay of the test's procedure with the answers so far (docs/adr/0007).
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from tkperf.procedures.profiles import Profile
 
 @dataclass(slots=True)
 class Ahead:
-    """A look ahead from the current phase. ``answers`` contains the answers to the earlier phases."""
+    """A view of the phases that may follow the current phase. ``answers`` contains the answers to the earlier
+    phases.
+    """
 
     test: Test
     later_tests: Sequence[Test]
@@ -61,11 +63,12 @@ class Ahead:
     def next(
         self, phase: Phase, answer: Callable[[Measurement], Answer], planned_s: float | None = None
     ) -> Next | None:
-        """Return the loads that may follow the current phase, or its last step; None if no load can be prepared.
+        """Return the loads that may follow the current phase, or its last step. None means that no load can be
+        prepared.
 
         Args:
             answer: a function that returns the answer to the phase, given the measurement of the phase's last step.
-            planned_s: the planned duration of the last step; None: the step ends after an amount of data.
+            planned_s: the planned duration of the last step. None means that the step ends after an amount of data.
         """
         if self._following:
             following = self._following[0]
@@ -123,7 +126,7 @@ class Ahead:
     def first_of_next_test(self) -> Round | Continuous | None:
         """Return the first phase of the next test, if no purge precedes this phase."""
         if not self.later_tests or self.test.finds_demand:
-            return None  # an earlier test must find the demand first
+            return None  # in this case, an earlier test must find the demand first
         first = upcoming_phase(self._procedure_of(self.later_tests[0]), ())
         return first if isinstance(first, Round | Continuous) else None
 
@@ -141,11 +144,11 @@ class Ahead:
         """Return the greatest number of rounds, areas or slices in the section of this phase; None: the section has
         only one such phase.
         """
-        # Compute the number at the first call, which is normally during the first purge. Between a fill and the first
-        # round, the computation would delay the load.
+        # The number is computed at the first call, which is normally during the first purge. If it were computed
+        # between a fill and the first round, it would delay the load.
         if self._greatest is None:
-            # After an interruption, the round numbers continue, but as many rounds may follow as at the beginning of
-            # the section.
+            # After an interruption, the round numbers continue. As many rounds may follow as at the beginning of the
+            # section.
             known = [isinstance(answer, Interruption) for answer in self.answers]
             so_far = self.answers[: len(known) - known[::-1].index(True)] if any(known) else ()
             self._greatest = greatest_numbers(self.procedure(), so_far, active_range_bytes=self.active_range_bytes)
@@ -160,7 +163,7 @@ class Ahead:
 
 
 def _judged(end: Measurement) -> tuple[Measurement, ...]:
-    """Return the measurement twice: once without disturbance, and once as disturbed by foreign I/O. tkperf detects
-    foreign I/O only after the end of the measurement.
+    """Return the measurement twice: without a disturbance, and as disturbed by foreign I/O. tkperf detects foreign I/O
+    only after the end of the measurement.
     """
     return end, replace(end, disturbed_by=(DisturbanceCode.FOREIGN_IO,))

@@ -1,5 +1,5 @@
-"""Events of a run, sent to its observers (run file, live view, progress lines), and the result of one look at a run
-file.
+"""The events of a run, which are sent to its observers (run file, live view, progress lines), and the result of one
+reading of a run file.
 
 The runner emits events in order. An observer is any callable that accepts an event. A process that has access only to
 the run file reads the file repeatedly, and ``run_log.py`` converts the new rows into the same events.
@@ -48,7 +48,7 @@ class RunResumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestStarted:
-    """A test has started. ``goes_on``: the test continues after an interruption."""
+    """A test has started. ``goes_on`` means that the test continues after an interruption."""
 
     __test__ = False
 
@@ -76,8 +76,8 @@ class PhaseStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStarted:
-    """A step has started. ``position`` is the step's number in the phase, from 0, and ``steps`` is the number of steps.
-    ``planned_s`` is None if the step ends after an amount of data.
+    """A step has started. ``position`` is the step's number in the phase, counted from 0, and ``steps`` is the number
+    of steps. ``planned_s`` is None if the step ends after an amount of data.
     """
 
     test: str
@@ -272,7 +272,9 @@ def describe_phase(phase: Phase | None, at_most: int | None = None, steps_done: 
 
 
 def find_place_events(events: Sequence[Event]) -> Iterator[Event]:
-    """Yield the latest start of a run, a test, a phase and a step, which together describe where the run is."""
+    """Yield the latest start of a run, a test, a phase and a step. Together, these events describe the current place of
+    the run.
+    """
     for kind in (RunStarted, RunResumed, TestStarted, PhaseStarted, StepStarted):
         latest = [event for event in events if isinstance(event, kind)]
         if latest:
@@ -281,16 +283,16 @@ def find_place_events(events: Sequence[Event]) -> Iterator[Event]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """The data of a run at one look: the whole run, but only the new rows of the log.
+    """The data of a run at one reading: the whole run, but only the new rows of the log.
 
     Attributes:
         record: the whole run, but with only those steps, purges and verdicts that are new.
         log: the new rows in their order.
-        sequence, part, begun_s: the position in the log, and in the current step, up to which this look has read.
-        seconds: the newest seconds of the newest steps, keyed by the step's sequence number. The first look contains
+        sequence, part, begun_s: the position in the log, and in the current step, up to which this reading extends.
+        seconds: the newest seconds of the newest steps, keyed by the step's sequence number. The first reading contains
             only the seconds of the last step.
         seconds_under_way: the newest of the new seconds of the current step.
-        log_bytes: memory for the log up to this position, counted as for the limits of a run file.
+        log_bytes: memory for the log up to this position, counted as it is for the limits of a run file.
     """
 
     record: RunRecord
@@ -305,11 +307,11 @@ class Delta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """The state of a run, found without reading its steps, because a run may have thousands of steps.
+    """The state of a run, determined without reading its steps, because a run may have thousands of steps.
 
     Attributes:
-        record: the whole run without its log: the record contains no steps, purges or verdicts.
-        disturbed_steps: the number of disturbed steps in results; None: the run was not watched.
+        record: the run without its log. The record contains no steps, purges or verdicts.
+        disturbed_steps: the number of disturbed steps in results. None means that the run was not watched.
     """
 
     record: RunRecord

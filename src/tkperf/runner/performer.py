@@ -1,4 +1,4 @@
-"""The performance of phases: the engine or the target does the work, observers receive events, and the procedure
+"""The performance of phases: the engine or the target executes the phase, observers receive events, and the procedure
 receives an answer.
 """
 
@@ -39,8 +39,8 @@ from tkperf.runner.events import (
 from tkperf.runner.replay import Resumed
 from tkperf.runner.run_watch import Observations, RunTelemetry, RunWatch
 
-# A step that has failed twice will fail again. A short disturbance, such as a timer's job or a user who looks at a
-# file, is over after one or two attempts. Any other disturbance lasts for hours.
+# A step that has failed twice will fail again. A short disturbance, such as a timer's job or a user who opens a file,
+# is over after one or two attempts. Any other disturbance lasts for hours.
 _MOST_ATTEMPTS, _MOST_DISTURBED_ATTEMPTS = 2, 3
 _TIMES = {
     _MOST_ATTEMPTS: "measured twice, and failed twice",
@@ -54,7 +54,7 @@ class RunTarget(Protocol):
     """The device under test, held with a permit to erase the device."""
 
     def recheck(self) -> None:
-        """Raise an error unless the target is still the same device and may still be erased."""
+        """Raise an error unless the target is still the same device and tkperf may still erase it."""
         ...
 
     def make_ready_to_fill(self) -> None:
@@ -69,9 +69,10 @@ class RunTarget(Protocol):
         """Put the target in "as new" state.
 
         Args:
-            on_progress: called with the finished share (0..1) from time to time, or with None if the share is not
-                known.
-            on_note: called with the code and the text of a note that must be recorded before the purge.
+            on_progress: a function that is called with the finished share (0..1) from time to time, or with None if the
+                share is not known.
+            on_note: a function that is called with the code and the text of a note that must be recorded before the
+                purge.
 
         Raises:
             TkperfError: the target cannot be purged.
@@ -87,7 +88,8 @@ class RunParts:
         info: facts about the run. ``profile`` replaces the profile's name and data in these facts.
         profile: the profile that the tests follow.
         counters: the function that reads the counters of the measured device.
-        fill_counters: the same for the preconditioned device, if this is not the measured device.
+        fill_counters: the function that reads the counters of the preconditioned device, if this is not the measured
+            device.
         host: the reader of the activity of the host.
         strict: whether a disturbed step is measured again, or ends the run.
         resumed: the part of the run that was done before the interruption.
@@ -148,7 +150,7 @@ class Performer:
         return answer
 
     def rest(self) -> None:
-        """Stop all I/O. The caller does so if no load follows that could be prepared."""
+        """Stop all I/O. The caller uses this method if no prepared load can follow."""
         self.run.engine.rest()
         self.watch.rested()
 
@@ -181,7 +183,7 @@ class Performer:
                 return None
 
     def _make_ready(self) -> None:
-        """Prepare the target. A drive needs no preparation. A RAID set is built and reports its progress."""
+        """Prepare the target. A drive needs no preparation. A RAID set is created, and its progress is reported."""
         busy = self._busy("getting the set ready")
 
         def on_progress(done: float | None) -> None:
@@ -227,7 +229,7 @@ class Performer:
         then = self.ahead.next(phase, lambda measurement: measurement)
         step, on_sample = self._start_step(phase)
         # A failed fill is not repeated. With a third and a fourth pass, the preconditioning would differ from the
-        # requested preconditioning, and the additional passes would take as long as the first two.
+        # requested preconditioning, and the additional passes would need as much time as the first two passes.
         execution = self.run.engine.fill(phase, then=then, on_sample=on_sample)
         observed = self._believe(step, execution)
         answer = as_answer(execution.measurement, observed.disturbances)
@@ -250,7 +252,7 @@ class Performer:
         return measurements
 
     def _measure(self, phase: Round, position: int, then: Next | None) -> tuple[StepStarted, Execution, Observations]:
-        """Measure a step of a round. If the step failed or was refused, measure the step again at once."""
+        """Measure a step of a round. If the step failed or was refused, immediately measure the step again."""
         for attempt in count(1):
             began_s = self.run.clock()
             execution: Execution | None = None
@@ -262,12 +264,12 @@ class Performer:
                 is_disturbed = isinstance(error, StepDisturbedError)
                 if attempt >= (_MOST_DISTURBED_ATTEMPTS if is_disturbed else _MOST_ATTEMPTS):
                     raise type(error)(f"{error} ({_TIMES[attempt]})") from error
-                # The device is idle from this moment on, and also while the target is checked.
+                # The device is idle after this moment, including the time in which the target is checked.
                 ended_s = self.run.clock()
                 if execution is not None:
                     began_s = execution.started_s
                     ended_s = min(ended_s, began_s + execution.measurement.duration_s)
-                self.run.engine.rest()  # also stops the next step if it has already begun
+                self.run.engine.rest()  # this call also stops the next step if it has already begun
                 self.run.target.recheck()
                 self.watch.gave_up(began_s, ended_s, str(error))
                 text = _why_repeated(phase, position, then, error, ended_s - began_s)
@@ -275,7 +277,7 @@ class Performer:
         raise AssertionError("the loop over the attempts ended, although it has no end")
 
     def _believe(self, step: StepStarted, execution: Execution, *, continues: bool = False) -> Observations:
-        """Return what was observed during a step, apart from fio's report.
+        """Return the observations of a step, which do not include fio's report.
 
         Raises:
             TkperfError: fio's report cannot be true.
@@ -363,12 +365,14 @@ class Performer:
 def _answer_with(
     cells: dict[Workload, Measurement], last: Workload
 ) -> Callable[[Measurement], dict[Workload, Measurement]]:
-    """Return a function that adds the measurement of the last workload to ``cells`` to form the answer to a round."""
+    """Return a function that forms the answer to a round. The function adds the measurement of the last workload to
+    ``cells``.
+    """
     return lambda measurement: {**cells, last: measurement}
 
 
 def _why_repeated(phase: Round, position: int, then: Next | None, error: StepFailedError, tried_s: float) -> str:
-    """Return the text about a repeated step: which step, the reason, and the load on the device between the
+    """Return the text about a repeated step. It contains the step, the reason, and the load on the device between the
     attempts.
     """
     saw = f"the failed attempt ({tried_s:.0f} s)"

@@ -1,9 +1,10 @@
-"""The replay of an interrupted run: a new procedure receives the answers that are in the log, and the run continues
-after them (docs/adr/0028).
+"""The replay of an interrupted run. A new procedure receives the answers that are in the log, and the run continues
+after these answers (docs/adr/0028).
 
 The procedure makes the same requests as before and receives the old measurements, up to the first missing measurement.
 Some old measurements must be repeated, because the later measurements would otherwise be invalid. tkperf sets these old
-measurements aside: all measurements since the last purge, or only the round if the procedure accepts an interruption.
+measurements aside. They are all measurements since the last purge, or only the round if the procedure accepts an
+interruption.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ class Replay:
         answers: the answers to the first phases.
         statement_count: the number of verdicts and section outcomes that the log already contains.
         goes_on: the kind of place at which the test continues.
-        section, round_number: the place of the interrupted phase; None: no phase was interrupted.
-        set_aside_from: the sequence number of the first row of the log that is measured again; None: no row is
-            measured again.
-        again: the description of the part that is measured again.
+        section, round_number: the place of the interrupted phase. None means that no phase was interrupted.
+        set_aside_from: the sequence number of the first row of the log that is measured again. None means that no row
+            is measured again.
+        again: a description of the part that is measured again.
     """
 
     answers: tuple[Answer, ...] = ()
@@ -77,8 +78,8 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A phase that the log contains, with its answer, its first row if there is one, and the number of verdicts and
-    outcomes before the phase.
+    """A phase that the log contains, with its answer, its first row if there is such a row, and the number of verdicts
+    and outcomes before the phase.
     """
 
     phase: Phase
@@ -90,17 +91,17 @@ class _Asked:
 def replay(
     procedure: Procedure, log: Sequence[LogEntry], earlier: Sequence[Resumption] = (), *, accept: bool = False
 ) -> Replay:
-    """Determine how a test continues after the rows of its log.
+    """Return the replay that determines how a test continues after the rows of its log.
 
     Args:
         procedure: a new procedure of the test.
         log: the rows of the test in their order, without the rows that were set aside.
         earlier: the earlier interruptions of this test.
         accept: whether the test continues at the place of the interruption, even if its results are then less valid.
-            Fills and purges are repeated completely in any case.
+            Fills and purges are always repeated completely.
 
     Raises:
-        ValueError: the log does not follow the procedure; the message names the row.
+        ValueError: the log does not follow the procedure. The message names the row.
     """
     reader = _Reader(deque(log), deque(_taken(earlier)))
     missing = reader.read(procedure)
@@ -114,8 +115,8 @@ def find_reached(
 ) -> tuple[Phase | None, tuple[Answer, ...], int]:
     """Return the place that a running test has reached. The arguments and errors are the same as for ``replay``.
 
-    The result contains the first phase that is not complete in the log (None: the procedure has ended), the answers
-    to the earlier phases, and the number of log rows that belong to the incomplete phase.
+    The result contains the first phase that is not complete in the log, the answers to the earlier phases, and the
+    number of log rows that belong to the incomplete phase. If the procedure has ended, the phase is None.
     """
     reader = _Reader(deque(log), deque(_taken(earlier)))
     phase = reader.read(procedure)
@@ -232,21 +233,25 @@ class _Reader:
 
 
 def _key(statement: Statement) -> tuple[object, ...]:
-    """Return the parts that stay equal when a procedure repeats a statement. Numbers may differ in their last digit."""
+    """Return the parts that do not change when a procedure repeats a statement. Numbers may differ in their
+    last digit.
+    """
     if isinstance(statement, SectionOutcome):
         return statement.section, statement.window, statement.demand
     return statement.tracking, statement.rounds, statement.reached
 
 
 def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
-    """Determine where the test continues. ``missing`` is the interrupted phase. All earlier phases are complete."""
+    """Return the replay that determines where the test continues. ``missing`` is the interrupted phase. All earlier
+    phases are complete.
+    """
     asked = list(reader.asked)
     # The log may contain some rows of the interrupted phase.
     part = reader.log[0].sequence if reader.log else None
     statement_count = reader.statement_count
     repeatable = isinstance(missing, Round) and missing.repeatable and not accept
-    # An idle time has no row in the log, so it may have been interrupted as well. Before a repeatable round, no step
-    # back is needed: the procedure requests the idle time again, together with the round.
+    # An idle time has no row in the log, so it may have been interrupted as well. Before a repeatable round, the idle
+    # time need not be repeated here, because the procedure requests it again, together with the round.
     while asked and isinstance(asked[-1].phase, Idle) and not repeatable:
         missing = asked.pop().phase
     if not asked and part is None:
@@ -268,7 +273,9 @@ def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
 
 
 def _from_round(asked: list[_Asked], missing: Round, part: int | None, statement_count: int) -> Replay:
-    """Continue with the interrupted round. Rounds of the same number directly before it are repeated as well."""
+    """Return a replay that continues with the interrupted round. Rounds of the same number directly before it are
+    repeated as well.
+    """
     section = missing.section
     while asked and _is_one_round(asked[-1], missing, statement_count):
         before = asked.pop()
@@ -297,7 +304,9 @@ def _is_one_round(before: _Asked, missing: Round, statement_count: int) -> bool:
 
 
 def _from_purge(asked: list[_Asked], missing: Phase, part: int | None) -> Replay:
-    """Continue from the last purge. If the test has no purge, continue from the beginning of the test."""
+    """Return a replay that continues from the last purge. If the test has no purge, it continues from the beginning of
+    the test.
+    """
     purges = [place for place, before in enumerate(asked) if isinstance(before.phase, Purge)]
     place = purges[-1] if purges else 0
     redone = asked[place:]

@@ -1,12 +1,12 @@
-"""The meaning of a run's log: the events that the run sent, the current phase, and the remaining time.
+"""The interpretation of a run's log: the events that the run sent, the current phase, and the remaining time.
 
-The file does not contain the current phase and the current step. The log is therefore replayed to new procedures, in
-the same way as when a run is resumed (docs/adr/0007). The current phase is the phase that the procedures request next.
-The rows of this phase show the current step.
+The file does not contain the current phase and the current step. The log is therefore replayed to new procedures, as it
+is when a run is resumed (docs/adr/0007). The current phase is the phase that the procedures request next. The rows of
+this phase show the current step.
 
 Another process can follow a run with only the run file. The new rows of the file are converted into the events that the
-run itself sent. The seconds of a step arrive together with the step. For a long step, they arrive in portions of about
-a minute.
+run itself sent. The seconds of a step arrive together with the step. For a long step, they arrive in parts of about a
+minute.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Progress:
     """The place that a run has reached now, or that the run had reached when it ended.
 
     Attributes:
-        test: the current test; None between tests and before the first test.
-        number, tests: the number of the test in the run, from 1, and the number of all tests.
-        phase: the last phase that the test requested; None: the log does not show the phase.
+        test: the current test. It is None between tests and before the first test.
+        number, tests: the number of the test in the run, counted from 1, and the number of all tests.
+        phase: the last phase that the test requested. None means that the log does not show the phase.
         steps_done: the number of finished steps of the phase.
         at_most: the greatest number of such phases in the section, if the section may contain several.
         began_s: the beginning of the phase, as far as the log shows it.
-        shortest_s, longest_s: the remaining time of the run after the beginning of the phase, without purges; None: the
-            time is not known.
+        shortest_s, longest_s: the remaining time of the run after the beginning of the phase, without purges. None
+            means that the time is not known.
     """
 
     test: str | None = None
@@ -82,7 +82,9 @@ class Progress:
     longest_s: float | None = None
 
     def remaining_s(self, now_s: float) -> tuple[float, float] | None:
-        """Return the shortest and the longest remaining time from ``now_s`` on; None: not known."""
+        """Return the shortest and the longest remaining time, counted from ``now_s``. None means that these times are
+        not known.
+        """
         if self.shortest_s is None or self.longest_s is None:
             return None
         passed_s = now_s - self.began_s
@@ -184,7 +186,9 @@ def end_s(record: object) -> float:
 
 
 def describe_place(progress: Progress) -> str:
-    """Return a text such as ``IOPS, round 7 of at most 25, step 3 of 56``; empty: the phase is not known."""
+    """Return a text such as ``IOPS, round 7 of at most 25, step 3 of 56``. The text is empty if the phase is
+    not known.
+    """
     return describe_phase(progress.phase, progress.at_most, progress.steps_done)
 
 
@@ -215,7 +219,7 @@ class Follower:
         self._ended: set[int] = set()
         self._phase: tuple[str, Phase] | None = None
         self._step: StepStarted | None = None
-        self._seen = 0  # number of seconds of the current step that were already reported
+        self._seen = 0  # the number of seconds of the current step that were already reported
 
     def take(self, delta: Delta) -> Iterator[Event]:
         """Yield the events of a delta. The first delta must contain the run from its beginning."""
@@ -263,8 +267,8 @@ class Follower:
             yield RunResumed(info=record.info, tests=record.planned, resumption=resumption)
         if len(record.resumptions) > self._resumptions:
             self._resumptions = len(record.resumptions)
-            # A resumption may set aside entries that were read before. The entries are marked at this point, because
-            # their rows are not read again.
+            # A resumption may set aside entries that were read before. The entries are marked here, because their rows
+            # are not read again.
             self._log = [
                 replace(
                     entry,
@@ -373,7 +377,7 @@ class Follower:
 
 
 def _sum_before(kept: UnfinishedStep, newest: NewestSamples) -> Sample:
-    """Return one sample for the part of an unfinished step that is older than the kept seconds."""
+    """Return one sample for the part of an unfinished step that precedes the kept seconds."""
     so_far = kept.measured_so_far
     starts_s = newest.samples[0].start_s if newest.samples else so_far.duration_s
     read, write = (

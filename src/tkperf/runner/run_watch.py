@@ -38,25 +38,25 @@ from tkperf.model.workload import Access, Workload
 from tkperf.runner.events import Event, TelemetrySeen, Warned
 from tkperf.runner.step_watch import StepWatch
 
-# If a step was not prepared in advance, its first I/O occurs within this time after the runner has
-# informed the watch about the step.
+# If a step was not prepared in advance, its first I/O occurs within this time after the runner has informed the watch
+# about the step.
 BEGINS_WITHIN_S = 0.5
-# A slice of a stream ends at a report of fio, which is at most this far from the planned end of the slice.
+# A slice of a stream ends at a report of fio. This report differs from the planned end of the slice by no more than
+# this time.
 SLICE_ENDS_WITHIN_S = 1.5
-# If the beginning of a step is known, its first and last I/Os occur within this time of their
-# planned times.
+# If the beginning of a step is known, its first and last I/Os differ from their planned times by no more than this
+# time.
 KNOWN_WITHIN_S = 0.15
 # Intervals, in seconds, of the readings of fio's threads within a step. The watch reads the rest of the
 # host only at the beginning and the end of the step. The threads exist only during the step, so the watch
 # reads them at the beginning and in the last seconds of the step. The rare readings between these times
 # are for threads that end earlier.
 LOOK_AT_THREADS_S, SELDOM_LOOK_AT_THREADS_S = 1.0, 10.0
-# If more than this time has passed since the last reading when a step begins, the watch reads the host again at the
-# beginning of the step.
+# If the last reading is older than this when a step begins, the watch reads the host again.
 FRESH_S = 1.0
-# Codes of two warnings: logs of drives that cannot be read, and steps that used up the host's CPUs.
+# The codes of two warnings: logs of drives that cannot be read, and steps that used all CPU time of the host.
 UNREAD, HOST_LIMITED = "telemetry", "host-limited"
-# Disturbances that may leave a preconditioned device in another state than the requested one.
+# Disturbances that may leave a preconditioned device in a state other than the requested state.
 ALTERS_A_FILL = (
     DisturbanceCode.FOREIGN_IO,
     DisturbanceCode.MISSING_IO,
@@ -64,7 +64,7 @@ ALTERS_A_FILL = (
     DisturbanceCode.LINK_CHANGE,
     DisturbanceCode.SUSPENDED,
 )
-# tkperf gives a warning for each repeated step and for each interruption, and therefore does not count them at the end.
+# tkperf warns about each repeated step and about each interruption, and therefore does not count them at the end.
 _WARNED_EACH_TIME = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED)
 
 
@@ -99,8 +99,8 @@ class _Planned:
 
     Attributes:
         heard_s: when the runner informed the watch about the step.
-        began_s: time of the step's first I/O. This is first the time at which the load was released, and later
-            the time according to fio's clock. None: not known yet.
+        began_s: time of the step's first I/O. This is first the time at which the load was released, and later the time
+            according to fio's clock. None means that the time is not known yet.
         by_fio: whether ``began_s`` is from fio's clock.
     """
 
@@ -122,8 +122,8 @@ class _Planned:
 
 @dataclass(slots=True)
 class RunWatch:
-    """The watch over a run. The runner informs the watch about each step. Times are on the clock of the run, on which
-    the run began at ``origin_s``.
+    """The watch over a run. The runner informs the watch about each step. All times are on the clock on which the run
+    began at ``origin_s``.
 
     ``fill_counters`` are the counters of the preconditioned devices, if these devices differ from the measured device.
     If ``strict`` is True, disturbed steps are refused.
@@ -153,7 +153,7 @@ class RunWatch:
         self._prepared, self._handed_over_s = False, None
 
     def paused(self, now_s: float) -> None:
-        """Record that a planned pause without measuring, such as a purge, has just ended."""
+        """Record that a planned pause without measurements, such as a purge, has just ended."""
         self._before = _Before(now_s, is_pause=True)
         self._prepared, self._handed_over_s = False, None
 
@@ -209,8 +209,8 @@ class RunWatch:
             self._look_seldom_inside()
 
     def _look_seldom_inside(self) -> None:
-        """Read the device's counters less often between the beginning and the end of the step. Each
-        reading may take a CPU from the load.
+        """Read the device's counters less often between the beginning and the end of the step, because each reading may
+        use a CPU that the load needs.
         """
         if self._looking is not None and self._planned is not None:
             self._looking.look_seldom(*self._planned.inside)
@@ -223,7 +223,7 @@ class RunWatch:
             self._planned = replace(self._planned, began_s=began_s, by_fio=True)
             self._look_seldom_inside()
         if self.host is not None and now_s - self._host_looks[-1].at_s >= self._threads_every_s(now_s):
-            # Of the readings between the beginning and the end, keep only the last one.
+            # Of the readings between the beginning and the end of the step, only the last reading is kept.
             self._host_looks[2:] = [self.host.look_at_threads()]
 
     def _threads_every_s(self, now_s: float) -> float:
@@ -271,8 +271,8 @@ class RunWatch:
         """Return the observations of the step that has just ended.
 
         Args:
-            handed_over_s: time at which the next load was released; None: no load was released.
-            earliest_s: the earliest possible time of an I/O of the step; None: ``started_s``.
+            handed_over_s: time at which the next load was released. None means that no load was released.
+            earliest_s: the earliest possible time of an I/O of the step. None means ``started_s``.
             continues: whether the step is a slice of a load that continues.
         """
         self._look()
@@ -328,7 +328,7 @@ class RunWatch:
 
     def _gap_limit_s(self, kind: StepKind, workload: Workload) -> float:
         before = self._before
-        # If a step continues where the preceding step stopped, it cannot start before the preceding step has stopped.
+        # If a step continues the load of the preceding step, it cannot start before the preceding step has stopped.
         continues = before is not None and before.workload == workload
         continues = continues and workload.access is Access.SEQUENTIAL
         ready = kind is not StepKind.FILL and self._prepared and not continues
@@ -336,11 +336,13 @@ class RunWatch:
         return idle_s + (HANDOVER_LIMIT_S if ready else COLD_START_LIMIT_S)
 
     def test_begins(self) -> None:
-        """Reset the counts of warnings, because each kind of warning is given once in each test."""
+        """Reset the counts of warnings, because each kind of warning is yielded once in each test."""
         self._warned, self._steps = set(), Counter()
 
     def warnings(self, test: str, step: StepRecord, at_s: float) -> Iterator[RunNote]:
-        """Yield the warnings about the step that has just ended, except warnings that this test has already given."""
+        """Yield the warnings about the step that has just ended, except warnings that this test has already
+        received.
+        """
         if self._not_counted and not self._warned_not_counted:
             self._warned_not_counted = True
             text = (
@@ -371,7 +373,7 @@ class RunWatch:
 
 
 def _require_undisturbed(kind: StepKind, workload: Workload, disturbances: Sequence[Disturbance]) -> None:
-    """Require that nothing disturbed a step.
+    """Raise an error if a disturbance influenced a step.
 
     For a fill or a warm-up, only disturbances that change the state of the device count, because the speed of such a
     step is not a result.
@@ -400,8 +402,8 @@ class RunTelemetry:
     _test: str | None = None
 
     def test_begins(self, test: str) -> None:
-        """Read the counters of the drive at the beginning of a test. This reading is also the last reading of the
-        preceding test.
+        """Read the counters of the drive at the beginning of a test. For the preceding test, this reading is also the
+        last reading.
         """
         self._test = test
         self._log.test_begins()
@@ -411,7 +413,7 @@ class RunTelemetry:
         self._ask()
 
     def look(self) -> None:
-        """Pass the new readings to the observers. This takes almost no time."""
+        """Pass the new readings to the observers. This call needs almost no time."""
         if self.source is None:
             return
         for text in self.source.take_troubles():
@@ -430,7 +432,7 @@ class RunTelemetry:
         return nullcontext() if self.source is None else self.source.paused()
 
     def finish(self) -> None:
-        """Take the last reading of the run."""
+        """Make the last reading of the run."""
         if self.source is not None:
             self.source.finish()
             self.look()

@@ -1,5 +1,5 @@
 """The whole flow of a run: ask each procedure for phases, perform the phases, and return the answers. Parts of the run
-that were done before an interruption are skipped.
+that were completed before an interruption are skipped.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ __all__ = ["RunParts", "RunTarget", "execute_run"]
 
 
 def execute_run(run: RunParts) -> None:
-    """Run all tests in order. For whatever reason the run ends, stop the engine and record the end.
+    """Run all tests in order. When the run ends for any reason, stop the engine and record the end.
 
     Raises:
-        TkperfError: the error that ended the run early. The observers received everything before this error.
+        TkperfError: the error that ended the run early. The observers received all earlier events.
     """
     resumed = run.resumed
     origin_s = run.clock() - (0.0 if resumed is None else resumed.resumption.resumed_s)
@@ -98,8 +98,8 @@ def _end(run: RunParts, status: RunStatus, because: str | None, telemetry: RunTe
 
 
 def _report_end(run: RunParts, status: RunStatus, event: Event) -> None:
-    """Report the end to every observer, even if one observer fails. An earlier error that ended the run has
-    priority.
+    """Report the end to every observer, even if an observer fails. If an earlier error ended the run, this error takes
+    precedence.
     """
     failed: TkperfError | None = None
     for observer in run.observers:
@@ -151,7 +151,8 @@ class _TestRun:
             status = RunStatus.INTERRUPTED
             raise
         except EngineError:
-            # A missing or replaced device explains the failure better than the message of fio.
+            # The check of the target reports a missing or replaced device, which explains the failure better than the
+            # message of fio.
             self.run.target.recheck()
             raise
         finally:
@@ -168,7 +169,7 @@ class _TestRun:
             _report_end(self.run, status, Warned(warning=warning))
 
     def _follow(self, procedure: Procedure) -> tuple[SectionOutcome, ...]:
-        """Run the procedure to its end. First return the answers of the log, then perform the remaining phases."""
+        """Run the procedure to its end. First use the answers from the log, then perform the remaining phases."""
         answers = deque(self.replayed.answers)
         in_log = self.replayed.statement_count
         section, number = "", 0
@@ -201,8 +202,8 @@ class _TestRun:
             self._warn_of_doubt(statement)
 
     def _warn_of_doubt(self, verdict: SteadyStateVerdict) -> None:
-        """Warn of a disturbed window at once, but only once in each test. The user can then stop the run before further
-        rounds, each of which takes minutes.
+        """Warn about a disturbed window immediately, but only once in each test. The user can then stop the run before
+        further rounds, each of which takes minutes.
         """
         rules = self.run.profile.steady_state
         is_disturbed = verdict.rounds[-1] in verdict.disturbed_rounds

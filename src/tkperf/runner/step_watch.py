@@ -1,9 +1,9 @@
-"""The watch over one step, which compares the bytes of fio with the counters of the device and finds times without
-I/O.
+"""The watch over one step, which compares the bytes of fio with the counters of the device and finds times
+without I/O.
 
 fio's document of each second contains the bytes and the time on fio's clock. The watch reads the counters many times a
 second. It compares each document with the counters at the time of the document, even if the document was read late. Two
-consecutive steps overlap for a moment. The share of each step in this moment is estimated from the rate of the step.
+consecutive steps overlap for a moment. The share of each step in this overlap is estimated from the rate of the step.
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ from tkperf.model.disturbance.io import TIMING_S, Compared, Counts, DeviceLook, 
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.workload import Workload
 
-# The watch compares a document this much later, when the shortest delay of the documents is known.
+# The watch waits for this time before it compares a document, because the shortest delay of the documents is then
+# known.
 SETTLE_S = 5.0
 # The engine reports the beginning of fio with this accuracy. The engine itself detects beginnings that are later.
 BEGINNING_S = 0.02
-# If the readings before and after a moment are farther apart than this, the counters at this moment are not known.
+# If the time between the readings before and after a moment is longer than this, the counters at this moment are not
+# known.
 BLIND_S = 0.35
 # fio reports each second. If a report covers more time than its bytes need, and the difference is at least this long,
-# fio paused for the difference.
+# fio paused during this difference.
 LEAST_PAUSE_S = 1.0
-# Readings at this interval or a shorter one show the end of a step precisely enough. On a busy host, fio waits for a
-# CPU as long as tkperf does.
+# Readings at this interval or a shorter interval show the end of a step precisely enough. On a busy host, fio waits for
+# a CPU as long as tkperf does.
 USUAL_LOOK_S = 0.03
 BORDER_S = 0.05
-# Number of readings from which the usual rate before an idle time is computed.
+# The number of readings from which the usual rate before an idle time is computed.
 USUAL_DEVICE_LOOKS = 6
-# If fewer I/Os are usual between two readings, a part of the time could look idle by chance alone.
+# If fewer I/Os are usual between two readings, a part of the time could seem to be idle by chance.
 LEAST_USUAL_IOS = 30
 # The rate of the next step is measured during this time after the end of the current step.
 FOLLOWER_S = 0.3
@@ -57,7 +59,7 @@ def _nothing() -> _Pair:
 @dataclass(frozen=True, slots=True)
 class _Document:
     """The cumulative bytes of fio at ``elapsed_s`` on fio's clock. fio may have counted the bytes a moment later, but
-    before tkperf read the document.
+    not after tkperf read the document.
     """
 
     elapsed_s: float
@@ -82,7 +84,7 @@ class _Excess:
 
     Attributes:
         fio_bytes: the bytes of fio, reads and writes together.
-        most_bytes: the excess at the time when fio's document was read. By this time, the device had done at least
+        most_bytes: the excess at the time when fio's document was read. By this time, the device had completed at least
             fio's bytes.
     """
 
@@ -108,14 +110,15 @@ class StepWatch:
     _offset_s: float | None = None
     _base: Counts | None = None
     _base_bytes: _Pair = field(default_factory=_nothing)
-    # The time of the last I/O of the preceding step, and the bytes that the current step had moved by that time.
+    # The time of the last I/O of the preceding step, and the bytes of the current step up to that time.
     _previous_end_s: float = 0.0
     _ahead_bytes: _Pair = field(default_factory=_nothing)
     _ended_s: float = 0.0
     _follower_bytes: _Pair = field(default_factory=_nothing)
     _before_bytes_per_s: _Pair = field(default_factory=_nothing)
     _bytes_per_s: _Pair = field(default_factory=_nothing)
-    # Missing bytes of the previous steps. After ``finish``, the number also contains the missing bytes of this step.
+    # The missing bytes of the previous steps. After ``finish``, the number also contains the missing bytes of this
+    # step.
     _lacked_bytes: _Pair = field(default_factory=_nothing)
     # The beginning of the step is known only after the first document, so the readings up to this document are kept.
     _first_device_looks: list[DeviceLook] = field(default_factory=list)
@@ -129,7 +132,7 @@ class StepWatch:
         self._previous_end_s, self._ahead_bytes = before._ended_s, before._follower_bytes
         self._before_bytes_per_s = before._bytes_per_s
         self._lacked_bytes = before._lacked_bytes
-        # If a step is shorter than SETTLE_S, its watch has not removed old readings.
+        # If a step is shorter than SETTLE_S, its watch has not discarded the old readings.
         before._forget_before(self._previous_end_s - SETTLE_S - 1.0)
         for device_look in before._device_looks:
             if device_look.at_s < self._previous_end_s:
@@ -157,7 +160,7 @@ class StepWatch:
             self._comparable = False
             return
         if now.counts.ios < before.counts.ios:
-            self._comparable = False  # the name now belongs to another device, such as a new RAID set
+            self._comparable = False  # in this case, the name belongs to another device, such as a new RAID set
         is_idle = now.counts.ios == before.counts.ios and not (now.counts.in_flight or before.counts.in_flight)
         goes_on = bool(self.idle_spans) and self.idle_spans[-1][1] == before.at_s
         if is_idle and goes_on:
@@ -172,7 +175,7 @@ class StepWatch:
             self.idle_spans[-1] = (self.idle_spans[-1][0], before.at_s + idle_s)
 
     def _usual_rate(self) -> float:
-        """Return the I/Os per second before the last two readings; 0: the rate is not known."""
+        """Return the I/Os per second before the last two readings. 0 means that the rate is not known."""
         earlier = self._device_looks[-USUAL_DEVICE_LOOKS - 1 : -1]
         if len(earlier) < 2 or earlier[0].counts is None or earlier[-1].counts is None:
             return 0.0
@@ -181,11 +184,11 @@ class StepWatch:
         return ios / lasted_s if lasted_s > 0 else 0.0
 
     def _idle_part_s(self, *device_looks: DeviceLook) -> float:
-        """Return for how many seconds the device was idle between two readings. An idle time precedes or follows
-        this interval.
+        """Return for how many seconds the device was idle between two readings. An idle time precedes or follows this
+        interval.
 
-        The device is assumed to have done I/O at the usual rate for the rest of the interval. The result is 0 if
-        the usual rate is too low for an estimate.
+        The function assumes that the device completed I/O at the usual rate for the rest of the interval. The result is
+        0 if the usual rate is too low for an estimate.
         """
         counts = [device_look.counts for device_look in device_looks if device_look.counts is not None]
         if len(counts) < 2:
@@ -244,12 +247,12 @@ class StepWatch:
         earliest_s: float,
         alone: bool = False,
     ) -> Compared | None:
-        """Return the comparison of the whole step; None: nothing can be compared.
+        """Return the comparison of the whole step. None means that no bytes can be compared.
 
         Args:
             started_s: time at which the first I/O was released, on the clock of the readings.
-            handed_over_s: time at which the next step was released before the end of this step; None: no step was
-                released.
+            handed_over_s: time at which the next step was released before the end of this step. None means that no step
+                was released.
             earliest_s: the earliest possible time of an I/O of the step, even if tkperf noticed the beginning late.
             alone: whether the step has ended and no load follows for a moment.
         """
@@ -277,8 +280,8 @@ class StepWatch:
         self._follower_bytes = overlap_s * ahead
         let_go = [device_look.counts for device_look in self._device_looks if device_look.at_s <= ended_s - overlap_s]
         if handed_over_s is not None and end is not None and let_go and let_go[-1] is not None:
-            # If this step only reads or only writes, all bytes of the other kind since then may belong to a burst of
-            # the next step.
+            # If this step only reads or only writes, all bytes of the other kind since the release of the next step may
+            # belong to a burst of that step.
             since = _moved(end) - _moved(let_go[-1])
             self._follower_bytes = np.where(uses, self._follower_bytes, since)
         if end is None or self._base is None or not self._comparable:
@@ -326,8 +329,8 @@ class StepWatch:
         return compared
 
     def _most_bytes(self, earliest_s: float) -> int | None:
-        """Return all bytes of the device from ``earliest_s`` until now, a moment after the last document of fio; None:
-        not known.
+        """Return all bytes of the device from ``earliest_s`` until now, a moment after the last document of fio. None
+        means that the number is not known.
         """
         before = [device_look for device_look in self._first_device_looks if device_look.at_s <= earliest_s]
         if not before or not self._device_looks:
@@ -343,8 +346,8 @@ class StepWatch:
         return inner[-1].bytes - inner[0].most_bytes if len(inner) > 1 else _nothing()
 
     def _settle_debts(self, compared: Compared) -> None:
-        """Set the bytes of this step that the device may still count during the next step. After a disturbed step, the
-        number is 0.
+        """Set the number of bytes of this step that the device may still count during the next step. After a disturbed
+        step, the number is 0.
         """
         if compared.missing_bytes > compared.missing_limit_bytes:
             self._lacked_bytes = _nothing()
@@ -353,8 +356,8 @@ class StepWatch:
             [
                 0.0
                 if side.foreign_bytes > compared.limit_bytes + side.open_bytes
-                # If this step does not move bytes of a kind, and the device has not counted such missing bytes by now,
-                # the device will not count them later.
+                # If this step transfers no bytes of a kind, and the device has not counted the missing bytes of this
+                # kind by now, the device will not count them later.
                 else max(0.0, (side.lacked_bytes if side.fio_bytes else 0.0) - side.foreign_bytes)
                 for side in compared.sides
             ]
@@ -429,7 +432,7 @@ class StepWatch:
         return (_moved(later[-1].counts) - _moved(start)) / (later[-1].at_s - ended_s)
 
     def _forget_before(self, moment_s: float) -> None:
-        """Discard readings before a moment. A fill takes hours, and no later computation needs the old readings."""
+        """Discard the readings before a moment. A fill takes hours, and no later computation needs the old readings."""
         keep = next((index for index, device_look in enumerate(self._device_looks) if device_look.at_s >= moment_s), 0)
         del self._device_looks[:keep]
 
@@ -439,10 +442,11 @@ def _moved(counts: Counts) -> _Pair:
 
 
 def _find_busiest(excesses: Sequence[_Excess], side: int) -> tuple[float, float, float] | None:
-    """Return the interval in which the excess of reads or writes grew most. If growth is lost again within a second, it
-    is noise.
+    """Return the interval in which the excess of reads or writes grew most. If the excess shrinks again within a
+    second, the growth is noise.
 
-    Growth up to the starting value does not count, because the device then only does I/O that fio had counted before.
+    Growth up to the starting value does not count, because the device then only completes I/O that fio had counted
+    before.
     """
     if len(excesses) < 2:
         return None

@@ -1,6 +1,6 @@
-"""Facts about the host according to the kernel, for every report (None: not known). The module also reads the time, the
-memory, the file locks, and the control groups of version 1 and 2, and counts the descriptors that this process may
-open.
+"""Facts about the host according to the kernel, for every report. None means that a fact is not known. The module also
+reads the time, the memory, the file locks, and the control groups of version 1 and 2, and counts the descriptors that
+this process may open.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pathlib import Path
 
 from tkperf.model.errors import EngineError, TkperfError, is_lack_of_resources, reason_of
 
-# If a lock waits for another lock, its line contains an arrow: "1: -> FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF".
+# If a lock waits for another lock, the line of the waiting lock contains an arrow: "1: -> FLOCK  ADVISORY  WRITE 4711
+# fe:00:1234 0 EOF".
 _LOCK = re.compile(r"^\d+: (-> )?(\S+) +\S+ +(\S+) +(-?\d+) ([0-9a-f]+):([0-9a-f]+):(\d+) ", re.MULTILINE)
 
 
@@ -47,7 +48,9 @@ def now_utc() -> str:
 
 
 def parse_utc(text: str | None) -> datetime | None:
-    """Return a time from a run file. If the text names no time zone, UTC is used. None: the text is not a time."""
+    """Return a time from a run file. If the text contains no time zone, UTC is used. None means that the text is not a
+    time.
+    """
     try:
         moment = datetime.fromisoformat(text or "")
     except ValueError:
@@ -67,7 +70,7 @@ class FileLock:
 
     Attributes:
         kind: the type of the lock, such as FLOCK, POSIX or LEASE.
-        pid: the process that holds the lock; None: the lock belongs to an open file and not to a process.
+        pid: the process that holds the lock. None means that the lock belongs to an open file and not to a process.
         file: the number of the file system that contains the locked file, and the inode of the file.
         waits: whether the lock waits until another lock is released.
     """
@@ -109,18 +112,24 @@ def _text(path: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlGroups:
-    """The folders of a process's control groups, from its own group up to the root group, for versions 2 and 1."""
+    """The folders of a process's control groups, from the process's own group up to the root group, for versions 2 and
+    1.
+    """
 
     unified: tuple[Path, ...]
     by_controller: dict[str, tuple[Path, ...]]
 
     def folders_of(self, controller: str) -> tuple[Path, ...]:
-        """Return the folders that contain the files of a controller, nearest first. A limit in any of them applies."""
+        """Return the folders that contain the files of a controller, nearest first. A limit in any of these folders
+        applies.
+        """
         return (*self.by_controller.get(controller, ()), *self.unified)
 
 
 def find_control_groups(root: Path, process: str = "self") -> ControlGroups | None:
-    """Find the control groups of a process below a root folder; None: the kernel shows no control groups."""
+    """Return the control groups of a process below a root folder. None means that the kernel shows no control
+    groups.
+    """
     mounts = root / "sys/fs/cgroup"
     unified: tuple[Path, ...] = ()
     by_controller = {}
@@ -162,8 +171,8 @@ def require_descriptors(count: int, *, purpose: str, fault: type[TkperfError] = 
         purpose: the part of tkperf that needs the files, for the message.
 
     Raises:
-        EngineError: the process cannot open the files. The message names the reason and the limit to
-            raise. If ``fault`` is given, an error of this type is raised instead.
+        EngineError: the process cannot open the files. The message contains the reason and the limit to raise. If
+            ``fault`` is given, an error of this type is raised instead.
     """
     with ExitStack() as opened:
         for number in range(count):

@@ -19,19 +19,20 @@ from tkperf.system.host import ControlGroups, find_control_groups
 
 ROOT = Path("/")
 MOST_BYTES = 1 << 18
-# Reading the activity of other programs may take at most this share of one CPU. One program takes about 20 us, so two
-# thousand programs are examined every 8 s.
+# The reading of the activity of other programs may use up to this share of one CPU. One program needs about 20 µs, so
+# two thousand programs are examined every 8 s.
 WALK_SHARE = 0.005
-# Limit of fio's threads, and of CPU frequencies, in one reading. On a large host, only a part of them is read.
+# The limit of fio's threads, and of CPU frequencies, in one reading. On a large host, a reading covers only a part of
+# the threads and CPUs.
 MOST_THREADS = 64
 MOST_FREQUENCIES = 8
 # The frequency of a CPU is read rarely, because each read interrupts this CPU.
 FREQUENCY_EVERY_S = 10.0
-# Prefix of the kinds of pressure in tkperf's own control group.
+# The prefix of the kinds of pressure in tkperf's own control group.
 OWN = "own"
 HEAT_COUNTS = ("core_throttle_count", "package_throttle_count")
 SIBLINGS = "the batch's other drives"
-# This limit is generous: the processes of fio are at most three levels below tkperf.
+# This limit is generous: the processes of fio are no more than three levels below tkperf.
 _MOST_ANCESTORS = 8
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD, include/linux/sched.h
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -42,7 +43,7 @@ Otherwise = TypeVar("Otherwise")
 
 
 class ProcHostLooks:
-    """Reader of the host's activity through /proc and /sys.
+    """A reader of the host's activity through /proc and /sys.
 
     ``read_kernel_lines`` returns the kernel's log lines about the device since the last call. ``siblings`` are the
     processes that measure other drives of the same batch. The siblings and all processes that they started count as one
@@ -60,7 +61,7 @@ class ProcHostLooks:
         self._siblings = frozenset(siblings)
         self._root, self._clock, self._read_kernel_lines = root, clock, read_kernel_lines
         self._pid = os.getpid()
-        # The path is stored as text, because each reading derives hundreds of paths from it.
+        # The path is stored as text, because each reading builds hundreds of paths from it.
         self._proc = str(root / "proc")
         self._allowed = frozenset(os.sched_getaffinity(0))
         self._files: dict[Path, int | None] = {}
@@ -105,7 +106,7 @@ class ProcHostLooks:
     def look_at_threads(self) -> HostLook:
         at_s = self._clock()
         descendants = _readable(self._descendants, ())
-        # For a group that a process entered since the last reading, counting begins now.
+        # If a process entered a group after the last reading, the count for this group begins now.
         _readable(lambda: self._throttled(descendants), None)
         return HostLook(at_s=at_s, threads=_readable(lambda: self._threads(descendants), {}))
 
@@ -116,7 +117,9 @@ class ProcHostLooks:
         self._files.clear()
 
     def _read(self, path: Path) -> bytes:
-        """Read a file that stays open. Return no bytes if the file does not exist or cannot be read."""
+        """Return the content of a file that stays open. The result is empty if the file does not exist or cannot be
+        read.
+        """
         if path not in self._files:
             try:
                 self._files[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -127,13 +130,15 @@ class ProcHostLooks:
             return b""
         try:
             return os.pread(file, MOST_BYTES, 0)
-        except OSError:  # PSI is switched off, or the control group was removed
+        except OSError:  # pressure stall information is switched off, or the control group was removed
             os.close(file)
             self._files[path] = None
             return b""
 
     def _read_once(self, path: str) -> bytes:
-        """Read a file of a process or control group that may no longer exist. A relative path is below /proc."""
+        """Return the content of a file of a process or control group that may no longer exist. A relative path is below
+        /proc.
+        """
         try:
             file = os.open(path if path[0] == "/" else f"{self._proc}/{path}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -185,7 +190,7 @@ class ProcHostLooks:
         return _TICK_S * sum(times.all for times in known), _TICK_S * users
 
     def _threads(self, descendants: Sequence[int]) -> dict[int, tuple[float, float]]:
-        """Return for each thread the time on a CPU, and the time in which it waited for a CPU, in s.
+        """Return for each thread the time on a CPU and the time for which it waited for a CPU, in s.
 
         The kernel reports both times in ns (Documentation/scheduler/sched-stats.rst).
         """
@@ -198,7 +203,7 @@ class ProcHostLooks:
         return times
 
     def _walk(self, own: set[int]) -> dict[int, Program] | None:
-        """Examine all programs except the processes in ``own``; None: the next examination is not due yet."""
+        """Return all programs except the processes in ``own``. None means that the next examination is not due yet."""
         now_s = time.monotonic()
         if now_s < self._walk_again_s:
             return None
@@ -222,8 +227,8 @@ class ProcHostLooks:
         return used
 
     def _put_siblings_together(self, used: Mapping[int, Program], parents: Mapping[int, int]) -> dict[int, Program]:
-        """Combine the processes that measure the other drives of the batch, and all processes that they started, into
-        one program.
+        """Return the programs, in which the processes that measure other drives of the batch, and all processes that
+        they started, count as one program.
         """
         family = {pid for pid in used if self._is_of_sibling(pid, parents)}
         others = {pid: program for pid, program in used.items() if pid not in family}
@@ -243,7 +248,7 @@ class ProcHostLooks:
 
     def _stalls(self) -> Iterator[tuple[str, float]]:
         """Yield the total stall time of each kind of pressure, in s. The files contain ``some avg10=0.00 ...
-        total=123``, in us.
+        total=123``, in µs.
 
         A group that was just entered is skipped, because its total cannot be compared with the total of the former
         group. Source: Documentation/accounting/psi.rst.
@@ -262,10 +267,11 @@ class ProcHostLooks:
                     yield f"{kind} {words[0].decode()}", _US * int(total)
 
     def _throttled(self, descendants: Sequence[int]) -> tuple[float | None, int | None]:
-        """Return the throttled time in s, and how often throttling occurred, summed over all readings so far.
+        """Return the throttled time in s, and how often throttling occurred. Both values are sums over all readings so
+        far.
 
-        Both values cover the groups of tkperf and fio and all groups above them. The kernel reports the time in us
-        (version 2, cgroup-v2.rst) or in ns (version 1, sched-bwc.rst).
+        They cover the groups of tkperf and fio and all groups above them. The kernel reports the time in µs (version 2,
+        cgroup-v2.rst) or in ns (version 1, sched-bwc.rst).
         """
         now: dict[Path, tuple[float, int]] = {}
         for path in self._find_cpu_stats(descendants):
@@ -283,7 +289,7 @@ class ProcHostLooks:
         return (self._throttled_s, self._throttled_times) if now else (None, None)
 
     def _find_cpu_stats(self, descendants: Sequence[int]) -> Sequence[Path]:
-        """Return each cpu.stat file only once, because usually all processes are in the same group."""
+        """Return each cpu.stat file only once, because usually all processes belong to the same group."""
         found: dict[Path, None] = {}
         for process in ("self", *map(str, descendants)):
             group = self._read_once(f"{process}/cgroup")
@@ -312,7 +318,8 @@ class ProcHostLooks:
 def _pressure_files(root: Path, groups: ControlGroups | None) -> Iterator[tuple[str, Path]]:
     """Yield the pressure files of the system and of tkperf's own control group.
 
-    If tkperf's own group is the group of the whole host, it is omitted, because its pressure equals that of the system.
+    If tkperf's own group is the group of the whole host, it is omitted, because its pressure equals the pressure of the
+    system.
     """
     own = groups.unified[0] if groups is not None and groups.unified else None
     for kind in ("cpu", "io", "memory"):
@@ -322,8 +329,8 @@ def _pressure_files(root: Path, groups: ControlGroups | None) -> Iterator[tuple[
 
 
 def _readable(read: Callable[[], T], otherwise: Otherwise) -> T | Otherwise:
-    """Return the value that ``read`` returns, or ``otherwise`` after an error. An unexpected text from the kernel must
-    not end a run.
+    """Return the value that ``read`` returns, or ``otherwise`` after an error. The reason is that an unexpected text
+    from the kernel must not end a run.
     """
     try:
         return read()
@@ -336,7 +343,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _add_up(rows: Sequence[Sequence[bytes]]) -> CpuTimes | None:
-    """Add up CPU times from /proc/stat (proc(5)): user nice system idle iowait irq softirq steal.
+    """Return the sum of CPU times from /proc/stat (proc(5)): user nice system idle iowait irq softirq steal.
 
     The user time includes the time of guests.
     """
@@ -371,7 +378,7 @@ class _Times(NamedTuple):
 
 
 def _times_of(stat: bytes) -> _Times | None:
-    """Parse the times in /proc/PID/stat (proc(5)); None: the process no longer exists."""
+    """Return the times in /proc/PID/stat (proc(5)). None means that the process no longer exists."""
     fields = stat.rpartition(b")")[2].split()
     return _Times(*(int(fields[place]) for place in (1, 6, 11, 12, 13, 14))) if fields[14:] else None
 

@@ -1,4 +1,4 @@
-"""The way in which tkperf was installed, and the parts that this way of installing does not provide."""
+"""The method by which tkperf was installed, and the parts that this method does not provide."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tkperf.model.version import __version__
 
-# The secure_path in /etc/sudoers on Debian and Ubuntu. Only root can read this file, so the value is assumed.
+# The secure_path in /etc/sudoers on Debian and Ubuntu. tkperf assumes this value, because only root can read the file.
 SECURE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # The commands make install, make archive and make deb write this file. It contains the command that installs the
 # packages of an extra.
@@ -27,12 +27,12 @@ EXTRAS = {
 }
 # Files that container managers create in each container, with the name of the manager.
 CONTAINER_FILES = {".dockerenv": "Docker", "run/.containerenv": "Podman"}
-# This file contains the name of the manager.
+# This file contains the name of the container manager.
 NAMED_CONTAINER_FILE = "run/systemd/container"
 
 
 class Way(StrEnum):
-    """The ways to install tkperf that docs/how-to/install.md describes."""
+    """The methods to install tkperf that docs/how-to/install.md describes."""
 
     CHECKOUT = "a checkout of the sources"
     MAKE_INSTALL = "make install"
@@ -45,12 +45,14 @@ class Way(StrEnum):
 
 
 _COMPLETE = (Way.MAKE_INSTALL, Way.DEBIAN_PACKAGE)
-"""Ways that install the man pages and the shell completion in the folders where man and the shells look for them."""
+"""The methods that install the man pages and the shell completion in the folders where man and the shells search for
+them.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A part that this way of installing does not provide, with the command that provides it."""
+    """A part that this method of installation does not provide, with the command that provides it."""
 
     text: str
     command: str | None = None
@@ -58,7 +60,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """The installation of the running tkperf.
+    """The installation of the tkperf that is running.
 
     Attributes:
         place: the folder of the installation's Python environment.
@@ -96,8 +98,8 @@ def read_installation(root: Path = Path("/")) -> Installation:
 
 
 def how_to_install(extra: str) -> str:
-    """Return the command that installs the packages of an extra, for this way of installing. The command never installs
-    tkperf itself from a package index, because another project may use the name tkperf there.
+    """Return the command that installs the packages of an extra, for this method of installation. The command never
+    installs tkperf itself from a package index, because another project may use the name tkperf there.
     """
     if _is_checkout():
         return f"sh {shlex.quote(str(_sources() / 'scripts/setup.sh'))} {extra}"
@@ -170,7 +172,7 @@ def _find_gaps(way: Way, *, in_container: bool) -> Iterator[Gap]:
 
 
 def _look_at_sudo(program: Path) -> Iterator[Gap]:
-    """Explain how to call tkperf with sudo if sudo does not find the program by its name."""
+    """Yield an explanation of how to call tkperf with sudo, if sudo does not find the program by its name."""
     by_sudo = os.geteuid() == 0 and "SUDO_USER" in os.environ
     if os.geteuid() == 0 and not by_sudo:
         return

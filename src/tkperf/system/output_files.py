@@ -1,7 +1,7 @@
-"""Output files and their folders. tkperf reaches them through no link that other users may have made.
+"""Output files and their folders. To reach them, tkperf follows no link that other users may have created.
 
-tkperf walks along a path name by name, and opens each folder before it looks up the next name in this folder. If
-another user replaces a name during the walk, tkperf therefore cannot be led to another folder.
+tkperf follows a path name by name, and opens each folder before it looks up the next name in this folder. If another
+user replaces a name in the meantime, tkperf therefore cannot be led to another folder.
 """
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ from pathlib import Path
 
 from tkperf.model.errors import UsageError
 
-# The greatest number of names in a path, including the names in its links. The kernel follows at most 40 links.
+# The greatest number of names in a path, including the names in its links. The kernel follows up to 40 links.
 _MOST_NAMES = 4096
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RENAME_EXCHANGE = 2  # linux/fs.h
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-# Links in this folder, such as the target of /dev/stdout, are made by the kernel and lead to files without a name.
+# The kernel creates the links in this folder, such as the target of /dev/stdout. They lead to files without a name.
 _PROC = Path("/proc")
 UNFINISHED = re.compile(r"\.tkperf-[0-9a-f]{16}\.(part|folder(\.old)?)")
-"""Pattern for the name of a file or folder that is not complete yet, or of a folder that was replaced."""
+"""The pattern for the name of a file or folder that is not complete yet, or of a folder that was replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderEntry:
-    """An open folder, and a name in it. ``is_magic``: the name refers to a descriptor, such as /dev/stdout."""
+    """An open folder, and a name in it. ``is_magic`` means that the name refers to a descriptor, such as
+    /dev/stdout.
+    """
 
     folder: int
     name: str
@@ -43,7 +45,7 @@ class FolderEntry:
         return os.open(self.name, flags, mode, dir_fd=self.folder)
 
     def kind(self) -> int | None:
-        """Return the type of the file with this name, in the form of ``stat.S_IFMT``; None if the file does not
+        """Return the type of the file with this name, in the form of ``stat.S_IFMT``. None means that the file does not
         exist.
         """
         try:
@@ -82,7 +84,8 @@ def make_folder(folder: Path) -> None:
 
 
 def replace_file(path: Path, pieces: Iterable[bytes], *, makes_folder: bool = False) -> None:
-    """Write a file, which receives its name only when it is complete. An existing device or pipe is written directly.
+    """Write a file, which receives its name only when it is complete. If the path is an existing device or pipe, write
+    to it directly.
 
     A hard link to an earlier file with this name keeps the earlier content. Raise the same errors as ``reach``.
     """
@@ -91,7 +94,8 @@ def replace_file(path: Path, pieces: Iterable[bytes], *, makes_folder: bool = Fa
             with open(place.open(os.O_WRONLY | os.O_APPEND), "wb") as file:
                 file.writelines(pieces)
             return
-        # Other users may be able to write to this folder. The name is therefore random, and the file must be new.
+        # Other users may have permission to write to this folder. The name is therefore random, and the file must be
+        # new.
         unfinished = f".tkperf-{os.urandom(8).hex()}.part"
         try:
             part = FolderEntry(place.folder, unfinished).open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -155,7 +159,7 @@ def remove_folder(above: int, name: str) -> None:
 
 
 def _exchange(folder: int, name: str, other: str) -> None:
-    """Exchange two names in a folder. This is one step if the kernel and the file system support it."""
+    """Exchange two names in a folder. The exchange is one step if the kernel and the file system support this."""
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if renameat2 is not None:
         done = renameat2(folder, os.fsencode(name), folder, os.fsencode(other), ctypes.c_uint(_RENAME_EXCHANGE))
@@ -171,7 +175,8 @@ def _exchange(folder: int, name: str, other: str) -> None:
 
 
 class _Walk:
-    """A walk along a path. ``folder`` is the open folder that the walk has reached, and ``_at`` is the folder's path.
+    """A step-by-step resolution of a path. ``folder`` is the open folder that the resolution has reached, and ``_at``
+    is the folder's path.
 
     Messages of errors contain the path ``named``.
     """
@@ -236,8 +241,8 @@ class _Walk:
     def _refuse_laid_by_others(self, name: str, status: os.stat_result) -> None:
         """Refuse a link or pipe anywhere in the path, unless only this user or root can have created it.
 
-        Root can write anywhere. For root, other users must therefore not be able to write to the folder of a link
-        either. The kernel has such a rule for folders like /tmp, but only if a program opens the link itself.
+        Root can write to every folder. For root, other users must therefore not be able to write to the folder of a
+        link either. The kernel has such a rule for folders like /tmp, but only if a program opens the link itself.
         """
         is_link = stat.S_ISLNK(status.st_mode)
         if not is_link and not stat.S_ISFIFO(status.st_mode):
@@ -256,10 +261,10 @@ class _Walk:
 def find_cache_folder(name: str = "") -> Path | None:
     """Return tkperf's folder in the user's cache, or the folder ``name`` in it. Create the folder if it is missing.
 
-    None: no such folder belongs to the effective user alone. Root therefore neither uses nor creates a folder in the
-    home of another user.
+    None means that no such folder belongs to the effective user alone. Root therefore neither uses nor creates a folder
+    in the home of another user.
     """
-    with suppress(OSError, RuntimeError):  # RuntimeError: the user has no home folder
+    with suppress(OSError, RuntimeError):  # a RuntimeError means that the user has no home folder
         given = Path(os.environ.get("XDG_CACHE_HOME", ""))
         cache = given if given.is_absolute() else Path.home() / ".cache"
         above = next(each for each in (cache, *cache.parents) if os.path.lexists(each))

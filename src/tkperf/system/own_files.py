@@ -1,8 +1,8 @@
 """The program files of this tkperf. An upgrade may replace the files during a run.
 
 Before its first step, a run loads all modules that the run needs. Modules that are loaded afterwards, such as the
-modules of reports, may belong to another version. Modules of two versions do not work together, so another process
-writes the report in that case.
+modules of reports, may belong to another version. Modules of two versions do not work together, so in this case another
+process writes the report.
 """
 
 from __future__ import annotations

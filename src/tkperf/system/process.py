@@ -1,4 +1,4 @@
-"""Start, watch and end processes. A linter checks that no other module starts processes."""
+"""Functions that start, watch and end processes. A linter checks that no other module starts processes."""
 
 from __future__ import annotations
 
@@ -41,19 +41,20 @@ PACKAGES = {
     "mdadm": "mdadm",
     "file": "file",
 }
-# Folders of programs for system administration, which not every user has on the PATH.
+# The folders of programs for system administration. Not every user has these folders on the PATH.
 SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
 # The environment variable with which the user chooses a fio instead of the fio on the PATH.
 FIO_VARIABLE = "TKPERF_FIO"
-# Prefix of the environment variables that no other program may receive.
+# The prefix of the environment variables that no other program may receive.
 SECRETS = "TKPERF_SMTP_"
 # This limit is many times the output of any program that tkperf executes.
 KEPT_OUTPUT_BYTES, PIECE_BYTES = 16 << 20, 1 << 16
-# Moments after a program has ended, the reader has received the program's last output.
+# The longest wait, in s, until the reader has received the last output of a program that has ended.
 LAST_WORDS_S = 1.0
 # The longest wait for the end of a killed program.
 KILL_GRACE_S = 5.0
-# This limit is many times the duration of such a program on a slow machine.
+# The time limit, in s, for another process of tkperf that returns a report or other bytes. The limit is many times the
+# time that such a process needs on a slow machine.
 ANSWER_LIMIT_S = 600.0
 
 
@@ -67,7 +68,7 @@ class Completed:
 
     @property
     def words(self) -> str:
-        """Return the program's error output on one line. If there are no errors, return the standard output."""
+        """Return the program's error output on one line. If the error output is empty, return the standard output."""
         return " ".join(self.stderr.split() or self.stdout.split())
 
 
@@ -76,7 +77,7 @@ RunTool = Callable[..., Completed]
 
 
 def _own_environment() -> dict[str, str]:
-    """Return tkperf's environment without the variables that are secret."""
+    """Return tkperf's environment without the variables that contain secrets."""
     return {name: text for name, text in os.environ.items() if not name.startswith(SECRETS)}
 
 
@@ -95,10 +96,11 @@ def _environment() -> dict[str, str]:
 
 @functools.cache
 def _fixed_locale() -> str:
-    """Return C.UTF-8, or C on a host without C.UTF-8, where bash and perl would print warnings on
+    """Return C.UTF-8. On a host without C.UTF-8, return C, because bash and perl would otherwise print warnings on
     stderr.
     """
-    # The test sets LC_COLLATE (the order of texts), because no other thread of tkperf uses this category.
+    # The availability of C.UTF-8 is tested with LC_COLLATE (the order of texts), because no other thread of tkperf uses
+    # this category.
     before = locale.setlocale(locale.LC_COLLATE)
     try:
         return locale.setlocale(locale.LC_COLLATE, "C.UTF-8")
@@ -114,7 +116,8 @@ def find_named_fio() -> str | None:
 
 
 def find_program(name: str) -> str | None:
-    """Return the path of a program, even if it is outside an ordinary user's PATH; None: it is not installed.
+    """Return the path of a program, even if it is outside an ordinary user's PATH. None means that it is not
+    installed.
 
     If the variable TKPERF_FIO is set, it determines the path of fio.
     """
@@ -182,8 +185,8 @@ def run_command(
             try:
                 ended = _wait(process, until_s)
                 if not ended and time.monotonic() >= until_s:
-                    # After an interruption, the children of a shell would continue to query the drive. An erase,
-                    # however, must not be interrupted.
+                    # After an interruption, the children of a shell would continue to query the drive, so they are
+                    # ended. An erase, however, must not be interrupted.
                     if not must_finish:
                         _kill_group(process)
                     said = f"'{argv[0]}' did not end within {timeout_s:.0f} s"
@@ -209,11 +212,11 @@ def read_json_object(
     """Return the JSON object that a program prints.
 
     Args:
-        must_succeed: whether the exit status must be 0. If a command fails, nvme-cli 2.7 and newer print an
-            object that contains an error.
+        must_succeed: whether the exit status must be 0. If a command fails, nvme-cli 2.7 and newer print an object that
+            contains an error.
 
     Raises:
-        EngineError: the program is missing, does not end, or prints something that is not a JSON object.
+        EngineError: the program is missing, does not end, or prints a text that is not a JSON object.
     """
     done = run(argv, timeout_s=timeout_s)
     if must_succeed and done.exit_status != 0:
@@ -233,7 +236,7 @@ def read_json_object(
 
 
 class _Beginning:
-    """Reader that reads a pipe to its end but keeps only the beginning, because a program may print without end."""
+    """A reader that reads a pipe to its end but keeps only the beginning, because a program may print without end."""
 
     def __init__(self, pipe: IO[bytes] | None) -> None:
         assert pipe is not None
@@ -248,13 +251,13 @@ class _Beginning:
                 self._kept += piece[: KEPT_OUTPUT_BYTES - len(self._kept)]
 
     def text(self) -> str:
-        """Return the output of the program, which has ended. Later output of the program's children is not included."""
+        """Return the output of a program that has ended. Later output of the program's children is not included."""
         self._reader.join(LAST_WORDS_S)
         return bytes(self._kept).decode(errors="replace")
 
 
 def _wait(process: subprocess.Popen[bytes], until_s: float) -> bool:
-    """Wait about a second at most. Return whether the program has ended."""
+    """Wait for up to about a second. Return whether the program has ended."""
     try:
         process.wait(timeout=max(0.01, min(1.0, until_s - time.monotonic())))
     except subprocess.TimeoutExpired:
@@ -327,8 +330,8 @@ def start_process(
 def fork_early() -> int:
     """Fork this process. Return 0 in the child, and the process id of the child in the parent.
 
-    Call this function before tkperf opens or starts anything, because threads, leases and databases do not survive a
-    fork.
+    Call this function before tkperf opens a file or starts a thread, because threads, leases and database connections
+    do not survive a fork.
     """
     assert threading.active_count() == 1, "threads do not survive a fork"
     return os.fork()
@@ -360,7 +363,9 @@ def start_module(
 
 
 def stop_process(process: subprocess.Popen[bytes], *, grace_s: float) -> None:
-    """End a process that this module started, and the process's children: with SIGINT, then SIGTERM, then SIGKILL."""
+    """End a process that this module started, and its children. The function sends SIGINT, then SIGTERM, then
+    SIGKILL.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         if process.poll() is not None:
             break
@@ -372,7 +377,9 @@ def stop_process(process: subprocess.Popen[bytes], *, grace_s: float) -> None:
 
 
 class Worker:
-    """A worker process that receives bytes and returns bytes. Create it early: it prepares itself in the background."""
+    """A worker process that receives bytes and returns bytes. Create it early, because it prepares itself in the
+    background.
+    """
 
     def __init__(self, module: str) -> None:
         self._process: Process | None = None
@@ -388,22 +395,22 @@ class Worker:
         self.close()
 
     def send(self, asked: bytes) -> None:
-        """Send the whole input to the worker without waiting. This method may be called only once."""
+        """Send the whole input to the worker, without a wait. This method may be called only once."""
         if self._process is None:
             return
         talk = threading.Thread(target=self._communicate, args=(self._process, asked), daemon=True)
-        with suppress(RuntimeError):  # this user may not start any more threads
+        with suppress(RuntimeError):  # the limit of threads for this user is reached
             talk.start()
             self._talk = talk
 
     def receive(self) -> bytes | None:
-        """Wait for the worker's answer and return it; None: the worker failed, or did not answer in time."""
+        """Wait for the worker's answer and return it. None means that the worker failed, or did not answer in time."""
         if self._talk is not None:
             self._talk.join()
         return self._answer
 
     def close(self) -> None:
-        """End the worker without waiting for its answer."""
+        """End the worker without a wait for its answer."""
         if self._process is None:
             return
         self._process.kill()
@@ -413,7 +420,7 @@ class Worker:
             pass
 
     def _communicate(self, process: Process, asked: bytes) -> None:
-        with process:  # closes the pipes of the process at the end
+        with process:  # the ``with`` block closes the pipes of the process at its end
             try:
                 answer, _ = process.communicate(asked, timeout=ANSWER_LIMIT_S)
             except ProcessTimeout:

@@ -1,10 +1,9 @@
-"""Private folders for files that no result needs. The folders are in memory if possible, and tkperf
-always removes them.
+"""Private folders for files that are not part of a result. The folders are in memory if possible, and tkperf always
+removes them.
 
-A run of several days must not end because somebody cleaned /dev/shm, or because /dev/shm was full
-for a moment. A folder may therefore move to another place. If a process is killed, its folder
-remains. The next process of the same user removes this folder, because the kernel has released the
-lock in the folder.
+If /dev/shm was cleaned, or was full for a moment, a run of several days must not end. A folder may therefore move to
+another place. If a process is killed, its folder remains. The next process of the same user removes this folder,
+because the kernel has released the lock in the folder.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ TRY_EVERY_S = 0.5
 # A new folder is locked and then receives its final name within milliseconds. If a folder has no lock
 # and is older than this, its process was killed before it could lock the folder.
 NASCENT_S = 600.0
-# Removing a tree of folders needs descriptors, and the process may have no free ones left.
+# The removal of a tree of folders needs descriptors, and the process may have no free descriptors left.
 _SPARE_DESCRIPTORS = 4
 
 
@@ -52,8 +51,8 @@ class WorkFolder:
             wait: whether to wait for free space if a place is full.
 
         Raises:
-            EngineError: this process can write to no place. If a place is full, the error is raised
-                after PLACE_WAIT_S, otherwise at once.
+            EngineError: this process can write to no place. If a place is full, the error is raised after PLACE_WAIT_S.
+                Otherwise it is raised immediately.
         """
         patience_s = PLACE_WAIT_S if wait else 0.0
         until_s = time.monotonic() + patience_s
@@ -112,8 +111,8 @@ class _LockedFolder:
 
     def __init__(self, place: Path) -> None:
         """Create the folder. If an error occurs, no file or folder remains."""
-        # tempfile chooses a name that begins with a dot. For a while, other processes do not touch such a
-        # folder.
+        # tempfile chooses a name that begins with a dot. Other processes do not remove such a folder until it is older
+        # than NASCENT_S.
         nascent = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=place))
         self.path = place / nascent.name.removeprefix(".")
         self._descriptors: list[int] = []
@@ -149,9 +148,9 @@ class _LockedFolder:
 
 
 def remove_dead(place: Path) -> None:
-    """Remove the folders in ``place`` that dead processes of this user left behind.
+    """Remove the folders in ``place`` that processes of this user left behind when they died.
 
-    The function follows no links. It does not touch folders that it cannot judge or remove.
+    The function follows no links. It does not change folders whose state is not clear or that it cannot remove.
     """
     with suppress(OSError), os.scandir(place) as entries:
         for entry in entries:
@@ -174,10 +173,11 @@ def _remove_if_dead(folder: Path) -> None:
             lock = os.open(OWNER_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=opened)
         except FileNotFoundError:
             if folder.name.startswith("."):
-                folder.rmdir()  # only if it is empty
+                folder.rmdir()  # this call removes the folder only if it is empty
             return
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises an error while the owner of the folder exists
+            # this call raises an error while the owner of the folder exists
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(folder.lstat(), status):
                 shutil.rmtree(folder)
         finally:
@@ -187,6 +187,8 @@ def _remove_if_dead(folder: Path) -> None:
 
 
 def _places() -> tuple[Path, ...]:
-    """Return the possible places, memory first, because opening a gate must not wait for a busy disk's journal."""
+    """Return the possible places. Places in memory are first, because the opening of a gate must not wait for a busy
+    disk's journal.
+    """
     places = (Path("/dev/shm"), Path(tempfile.gettempdir()))  # noqa: S108 - private folders in it
     return tuple(dict.fromkeys(places))

@@ -5,7 +5,7 @@
 | ``cpus.py`` | clocks, idle states and mitigations; the NUMA node and the interrupts of the drive |
 | ``drives.py`` | the queue and the link of the drive, and other drives on the same link |
 | ``system.py`` | virtual machine, io_uring and services; control groups and limits of the process |
-| ``activity.py`` | pressure and swap; work on drives that already runs or will start during the run |
+| ``activity.py`` | pressure and swap; work on drives that is already running or will start during the run |
 | ``audited_host.py`` | the audited host, and the results of the audit |
 | ``run_audit.py`` | all these checks in order |
 

@@ -1,4 +1,4 @@
-"""The activity of the host: its current load, work on drives that already runs, and work that will start soon."""
+"""The activity of the host: its current load, work on drives that is already running, and work that will start soon."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tkperf.system.host import read_memory
 _CPU = Topic("CPU pressure", "a task that waits for a CPU issues no I/O meanwhile", False)
 _MEMORY = Topic("memory pressure", "a task that waits for memory pauses, also during a step", False)
 _IO = Topic("I/O pressure", "other I/O keeps drives busy, and CPUs and links with them", False)
-# For each resource: its topic, and two limits for the share of the last ten seconds in which a task had to wait, in
-# percent. From the first limit on, the level is advice. From the second limit on, the level is "would disturb". An idle
-# desktop stays below 1 %.
+# For each resource, the values are its topic and two limits. The limits apply to the share of the last ten seconds, in
+# percent, in which a task had to wait. A share of at least the first limit results in advice. A share of at least the
+# second limit results in "would disturb". An idle desktop stays below 1 %.
 _PRESSURES = {"cpu": (_CPU, 2.0, 10.0), "memory": (_MEMORY, 0.1, 1.0), "io": (_IO, 5.0, 20.0)}
 _SWAP = Topic("swap", "a program whose memory was swapped out pauses until a drive has read it back", is_setting=False)
 # If less than this share of the memory is free, the kernel begins to reclaim memory and to swap.
@@ -43,16 +43,17 @@ _PROGRAM_NAMES = (
 _DUE = "scrubs, checks, trims and indexing read or write drives, and take CPUs, links and controllers"
 _TIMERS = Topic("timers due within the run", _DUE, is_setting=False)
 _CRON = Topic("cron jobs that work on drives", _DUE, is_setting=False)
-# Pattern for work on drives in the name of a timer, a command or a script.
+# The pattern for work on drives in the name of a timer, a command or a script.
 _HEAVY = re.compile(
     r"fstrim|mdcheck|mdadm-?scrub|mdmonitor-oneshot|raid-check|checkarray|e2scrub|xfs_scrub|scrub|"
     r"btrfs-(balance|defrag|trim)|updatedb|mlocate|plocate|apt-daily|unattended-upgrade|dnf-makecache|"
     r"dnf-automatic|snapper|restic|borg|backup|rsnapshot|smartctl|fwupd"
 )
-# If the name of a script does not show what it does, only the commands in the script are examined.
+# If the name of a script does not show its purpose, only the commands in the script are examined.
 _HEAVY_COMMAND = re.compile(r"\bfstrim\b|checkarray|raid-check|mdcheck|e2scrub|\bscrub\b|updatedb|smartctl|sync_action")
 _LONGEST_CRON_BYTES = 1 << 20
-# Folders with the tables of the system and of users, and folders with scripts by the period in which they run.
+# The folders with the tables of the system and of users, and the folders with scripts. The value is the period in which
+# the scripts run.
 _CRON_FOLDERS = {
     "etc/cron.d": "",
     "var/spool/cron/crontabs": "",
@@ -89,7 +90,9 @@ def _pressure(audited: AuditedHost, resource: str, topic: Topic, advice_pct: flo
 
 
 def _load_average(audited: AuditedHost, topic: Topic) -> AuditResult:
-    """Check the load average if the kernel measures no pressure. The load average shows less than pressure."""
+    """Return the finding on the load average, for a kernel that measures no pressure. The load average is less
+    informative than pressure.
+    """
     words = (text(audited.proc / "loadavg") or "").split()
     try:
         load = float(words[0])
@@ -128,7 +131,7 @@ def _swap(audited: AuditedHost) -> AuditResult:
 
 
 def audit_work(audited: AuditedHost, neighbours: Collection[str]) -> Iterator[AuditResult]:
-    """Yield findings on work on drives that runs now. ``neighbours`` are the other drives on the tested drive's
+    """Yield findings on work on drives that is running now. ``neighbours`` are the other drives on the tested drive's
     link.
     """
     yield from _audit_md(audited, neighbours)
@@ -189,7 +192,7 @@ def _audit_programs(audited: AuditedHost) -> AuditResult:
 
 
 def audit_timers(audited: AuditedHost, *, shares: bool) -> Iterator[AuditResult]:
-    """Yield systemd's timers that are due during the run, and all cron jobs, whenever they are due.
+    """Yield systemd's timers that are due during the run, and all cron jobs, regardless of when they are due.
 
     Args:
         shares: whether drives that are not tested share a controller or link with a tested drive.

@@ -25,16 +25,17 @@ class AuditLevel(StrEnum):
     """The severity of a finding for a run."""
 
     OK = "ok"
-    # Another value would result in other numbers, so the value is only reported.
+    # The level of a value that is only reported. Another value would result in other numbers.
     NOTE = "note"
-    # The value may reduce the precision. It is better to change the value before a run.
+    # The level of a value that may reduce the precision. It is better to change the value before a run.
     ADVICE = "advice"
-    # With this value, the numbers of a run would be wrong, or the run would measure something else.
+    # The level of a value with which the numbers of a run would be wrong, or with which the run would measure something
+    # else.
     DISTURBS = "would disturb"
     NOT_KNOWN = "not known"
 
 
-# The levels at which a finding contains a remedy.
+# The levels of findings that contain a remedy.
 MATTERS = (AuditLevel.ADVICE, AuditLevel.DISTURBS)
 
 
@@ -43,11 +44,11 @@ class AuditResult:
     """A finding on one subject. ``found`` is the observed value with its units. ``why`` is a sentence.
 
     Attributes:
-        command: the shell command that changes the setting; None: no command can change it.
+        command: the shell command that changes the setting. None means that no command can change it.
         otherwise: the remedy if there is no command.
-        device: the drive that the finding is about; None: the finding is about the host.
-        is_setting: whether the finding is about a setting, which stays until someone changes it. Otherwise the
-            finding is about the current load.
+        device: the drive that the finding is about. None means that the finding is about the host.
+        is_setting: whether the finding is about a setting, which stays until a user changes it. Otherwise the finding
+            is about the current load.
     """
 
     subject: str
@@ -69,12 +70,14 @@ class AuditResult:
 
     @property
     def title(self) -> str:
-        """Return the subject of the finding. If the finding is about a drive, the text contains the drive."""
+        """Return the subject of the finding. If the finding is about a drive, the text contains the name of the
+        drive.
+        """
         return self.subject if self.device is None else f"{self.subject} of {self.device}"
 
     @property
     def remedy(self) -> str:
-        """Return the command or another remedy for users; empty: no change is necessary."""
+        """Return the command or another remedy for users. An empty text means that no change is necessary."""
         remedy = self.command if self.command is not None else self.otherwise
         if remedy is not None:
             return remedy
@@ -110,7 +113,7 @@ class Topic:
     def advise(
         self, is_needed: bool, found: str, *, command: str | None = None, otherwise: str | None = None
     ) -> AuditResult:
-        """Return advice with its remedy if a change is needed. Otherwise return the finding that the state is ok."""
+        """Return advice with its remedy if a change is needed. Otherwise return a finding with the level "ok"."""
         level = AuditLevel.ADVICE if is_needed else AuditLevel.OK
         return self.find(level, found, command=command, otherwise=otherwise)
 
@@ -127,7 +130,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """All findings in the order of display."""
+    """All findings of an audit in the order of display."""
 
     findings: tuple[AuditResult, ...] = ()
 
@@ -202,7 +205,7 @@ class AuditedHost:
 class AuditedDrive:
     """A drive that a run would load: its name, and the folder of the whole disk in sysfs.
 
-    ``is_file``: whether a file is measured whose file system is on this drive.
+    ``is_file`` means that the run measures a file whose file system is on this drive.
     """
 
     name: str
@@ -227,7 +230,7 @@ class AuditedDrive:
 
 
 def find_drive(name: str, major_minor: str | None, sys_root: Path, *, is_file: bool = False) -> AuditedDrive | None:
-    """Return a drive by its device number; None: the kernel does not describe such a drive."""
+    """Return a drive by its device number. None means that the kernel does not report such a drive."""
     if major_minor is None:
         return None
     node = find_node(major_minor, sys_root)
@@ -244,7 +247,7 @@ def find_place_on_bus(disk: Path) -> Path:
 
 
 def read_nodes(sys_root: Path) -> dict[int, frozenset[int]]:
-    """Return the CPUs of each NUMA node; empty: the kernel shows no nodes."""
+    """Return the CPUs of each NUMA node. The result is empty if the kernel shows no nodes."""
     return {
         int(node.name.removeprefix("node")): parse_list(text(node / "cpulist"))
         for node in (sys_root / "devices/system/node").glob("node[0-9]*")
@@ -252,7 +255,9 @@ def read_nodes(sys_root: Path) -> dict[int, frozenset[int]]:
 
 
 def parse_list(words: str | None) -> frozenset[int]:
-    """Return the numbers of a list in the kernel's form, such as ``0-3,8``. The result is empty for no list."""
+    """Return the numbers of a list in the kernel's form, such as ``0-3,8``. If there is no list, the result is
+    empty.
+    """
     numbers: set[int] = set()
     for word in (words or "").split(","):
         first, _, last = word.strip().partition("-")

@@ -1,4 +1,6 @@
-"""The CPUs: their clocks and idle states, their distance from the drive, and the interrupts that they handle."""
+"""The audit of the CPUs: their clocks and idle states, their distance from the drive, and the interrupts that they
+handle.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from tkperf.host.audit.audited_host import (
 )
 from tkperf.model.units import format_ranges
 
-# A wake-up time of this many microseconds is no longer small compared with the latency of a fast drive.
+# A wake-up time of this many microseconds is a considerable part of the latency of a fast drive.
 DEEP_IDLE_US = 20
 _POLICIES = "/sys/devices/system/cpu/cpufreq/policy*"
 _GOVERNOR = Topic("CPU governor", "I/Os are issued by the CPU: one that clocks down makes them slower, and unevenly so")
@@ -57,7 +59,7 @@ def _governor(policies: list[Path]) -> AuditResult:
         return _GOVERNOR.not_known(f"{counts[None]} policies cannot be read")
     if names == {"performance"}:
         return _GOVERNOR.ok("performance")
-    # With these drivers, the powersave governor follows the load. With other drivers, it keeps the lowest clock.
+    # With these drivers, the powersave governor follows the load. With other drivers, it keeps the lowest frequency.
     drivers = {text(policy / "scaling_driver") or "" for policy in policies}
     follows = all("pstate" in driver and "passive" not in driver for driver in drivers)
     held_low = "powersave" in names and not follows
@@ -144,7 +146,7 @@ def _mitigations(audited: AuditedHost) -> AuditResult:
 
 
 def _counted(counts: Counter[str | None]) -> str:
-    """Return the values with their counts: ``powersave``, or ``powersave (3 of 4 policies), performance (1 of 4
+    """Return the values with their counts, such as ``powersave``, or ``powersave (3 of 4 policies), performance (1 of 4
     policies)``.
     """
     if len(counts) == 1:
@@ -226,7 +228,7 @@ def _read_vectors(audited: AuditedHost, function: Path) -> dict[str, frozenset[i
 
 
 def _queues(audited: AuditedHost, drive: AuditedDrive) -> Iterator[AuditResult]:
-    """Compare the number of an NVMe drive's queues with the number of CPUs."""
+    """Yield the finding on the number of an NVMe drive's queues, compared with the number of CPUs."""
     if find_nvme_controller(drive.disk) is None:
         return
     if not drive.hardware_queues:

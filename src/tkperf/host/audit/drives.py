@@ -22,9 +22,9 @@ from tkperf.host.audit.audited_host import (
 
 # The I/O size of throughput tests, in KiB (PTS-E 1.1: 1024 KiB).
 LARGEST_IO_KIB = 1024
-# Drivers without a limit report a number that is greater than this.
+# Drivers without a limit report a number that is greater than this number.
 _NO_LIMIT_KIB = 1 << 24
-# From these rates on, the I/O of neighbours uses so much of the controller or link that results change.
+# At these rates or higher rates, the I/O of neighbours uses so much of the controller or link that results change.
 BUSY_MB_S, BUSY_IOPS = 1.0, 100.0
 _SCHEDULER = Topic("I/O scheduler", "a scheduler may reorder, merge and delay what the drive is to be measured with")
 _REQUESTS = Topic("requests of the queue", "I/Os beyond the requests of the queue wait in the host, not in the drive")
@@ -53,7 +53,7 @@ _THROTTLING = Topic(
 _AFFINITIES = {0: "any CPU", 1: "a CPU near the issuing one", 2: "the issuing CPU"}
 _MERGINGS = {0: "on", 1: "simple merges only", 2: "off"}
 _STRANGE = "not known to tkperf"
-# Settings that are only reported: the topic, the file, and the function that describes the number.
+# The settings that are only reported: the topic, the file, and the function that describes the number.
 _DISCLOSED: tuple[tuple[Topic, str, Callable[[int], str]], ...] = (
     (_AFFINITY, "rq_affinity", lambda now: f"rq_affinity {now}: {_AFFINITIES.get(now, _STRANGE)}"),
     (_MERGING, "nomerges", lambda now: f"{_MERGINGS.get(now, _STRANGE)} (nomerges {now})"),
@@ -62,9 +62,10 @@ _DISCLOSED: tuple[tuple[Topic, str, Callable[[int], str]], ...] = (
 
 
 def choose_scheduler(drive: AuditedDrive, now: str) -> str:
-    """Return the scheduler to measure with. This is none, but a hard disk may keep mq-deadline, its usual scheduler.
+    """Return the scheduler that should be used for a measurement. It is "none", but a hard disk may keep mq-deadline,
+    its usual scheduler.
 
-    The scheduler "none" does not change the order of the I/Os, and takes the least CPU time.
+    The scheduler "none" does not change the order of the I/Os, and needs the least CPU time.
     """
     return now if drive.rotates and now == "mq-deadline" else "none"
 
@@ -98,7 +99,7 @@ def _scheduler(drive: AuditedDrive, queue: Path) -> AuditResult:
 
 
 def _requests(audited: AuditedHost, drive: AuditedDrive, queue: Path) -> AuditResult:
-    """Check the number of requests. Each hardware queue of the device has this number of requests."""
+    """Return the finding on the number of requests. Each hardware queue of the device has this number of requests."""
     requests = number(queue / "nr_requests")
     if requests is None:
         return _REQUESTS.not_known()
@@ -189,7 +190,8 @@ def _power(audited: AuditedHost, drive: AuditedDrive) -> Iterator[AuditResult]:
 def find_neighbours(audited: AuditedHost, drive: AuditedDrive) -> dict[Path, str]:
     """Return the other whole disks that share a controller, expander, hub or bridge with the drive.
 
-    Each disk is mapped to the name of the part that both share. Disks that are tested at the same time are included.
+    The value for each disk is the name of the part that it shares with the drive. Disks that are tested at the same
+    time are included.
     """
     place = find_place_on_bus(drive.disk)
     found = {}
@@ -203,7 +205,9 @@ def find_neighbours(audited: AuditedHost, drive: AuditedDrive) -> dict[Path, str
 
 
 def _find_shared(place: Path, other: Path) -> str | None:
-    """Return the nearest part above both disks whose bandwidth is limited; None: they share only the whole host."""
+    """Return the nearest part above both disks whose bandwidth is limited. None means that the disks share only the
+    whole host.
+    """
     mine = (place, *place.parents)
     common = next(folder for folder in (other, *other.parents) if folder in mine)
     for folder in (common, *common.parents):
@@ -236,7 +240,7 @@ def audit_neighbours(
 ) -> AuditResult:
     """Return the finding on the neighbours: their shared link, and their I/O between the two readings of counters."""
     if not neighbours:
-        # The absence of other drives is a lasting state, unlike the current load of other drives.
+        # The absence of other drives is a permanent state, while the load of other drives is temporary.
         alone = replace(_NEIGHBOURS, is_setting=True)
         return alone.ok("no other drive behind its controller or link is seen")
     level, busy, unknown = AuditLevel.NOTE, [], []

@@ -1,4 +1,4 @@
-"""The audit itself: all checks of the host and of the drives, and one observation of the neighbours' I/O."""
+"""The execution of the audit: all checks of the host and of the drives, and one observation of the neighbours' I/O."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def audit_host(
     pause: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Audit:
-    """Return everything that might disturb a run on the drives. The function never raises an error. If a value cannot
-    be read, the finding is "not known".
+    """Return all findings about conditions that might disturb a run on the drives. The function raises no error. If a
+    value cannot be read, the finding is "not known".
     """
     neighbours = {drive.name: find_neighbours(audited, drive) for drive in drives}
-    # A second drive under test also loads the link, so the second drive counts as a neighbour.
+    # Another drive under test also loads the link, so it counts as a neighbour.
     everyone = tuple(dict.fromkeys(disk for found in neighbours.values() for disk in found))
     names = {disk.name for disk in everyone}
     # While a drive is held for a test, no timer can work on this drive.
@@ -66,7 +66,9 @@ def audit_host(
 
 
 def _guarded(subject: str, look: Callable[[], Iterable[AuditResult]]) -> list[AuditResult]:
-    """Return the findings of a check. If the kernel gives unexpected values, the remaining findings are "not known"."""
+    """Return the findings of a check. If the kernel reports unexpected values, the remaining findings are "not
+    known".
+    """
     found: list[AuditResult] = []
     try:
         for finding in look():

@@ -1,4 +1,6 @@
-"""The system: a virtual machine, io_uring, services, and the limits of tkperf's control groups and process."""
+"""The audit of the system: a virtual machine, io_uring, services, and the limits of tkperf's control groups and
+process.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,17 @@ from tkperf.host.audit.audited_host import AuditedDrive, AuditedHost, AuditLevel
 from tkperf.model.units import format_capacity
 from tkperf.system.host import ControlGroups, find_control_groups
 
-# If the hypervisor has taken more than this share of the time since boot, rounding cannot be the reason.
+# If the hypervisor has taken more than this share of the time since boot, in percent, the value is not only an effect
+# of rounding.
 STOLEN_PCT = 0.1
-# Number of processes and threads of fio, of tkperf and of their helpers, with a margin.
+# The number of processes and threads of fio, of tkperf and of their helpers, with a margin.
 NEEDED_PIDS = 200
-# fio stores job structures and histograms in shared memory, and tkperf stores samples: some hundred MB together.
+# fio stores job structures and histograms in shared memory, and tkperf stores samples. Together, they need some hundred
+# MB.
 NEEDED_MEMORY_BYTES = 2_000_000_000
 NEEDED_FILES = 1024
-# If there is no limit, version 1 reports the largest multiple of the page size, which is greater than this.
+# If there is no limit, control groups of version 1 report the largest multiple of the page size, which is greater than
+# this number.
 _NO_LIMIT_BYTES = 1 << 60
 _NO_IO_LIMIT = "rbps=max wbps=max riops=max wiops=max"
 _VIRTUAL = Topic(
@@ -38,7 +43,7 @@ _LOCKDOWN = Topic("kernel lockdown", "a kernel that is locked down keeps tools f
 _TUNERS = Topic(
     "services that change settings", "they may set the governor or the queue of a drive again while it is measured"
 )
-# The names of these services' programs, as the kernel reports them.
+# The names of the programs of these services, as the kernel reports them.
 _TUNING_SERVICES = {
     "tuned": "tuned",
     "power-profiles-": "power-profiles-daemon",
@@ -89,18 +94,20 @@ def _virtual_machine(audited: AuditedHost) -> AuditResult:
 
 
 def _stolen_pct(audited: AuditedHost) -> float | None:
-    """Return the share of CPU time since boot, in percent, that the hypervisor took (proc(5), the eighth number)."""
+    """Return the share of CPU time since boot, in percent, that the hypervisor used for other machines (proc(5), the
+    eighth number).
+    """
     words = (text(audited.proc / "stat") or "").partition("\n")[0].split()[1:]
     if len(words) < 8 or not all(word.isdecimal() for word in words):
         return None
-    times = [int(word) for word in words[:8]]  # the time of guests is already part of the user time
+    times = [int(word) for word in words[:8]]  # the user time already includes the time of guests
     return 100 * times[7] / sum(times) if sum(times) else None
 
 
 def _io_uring(audited: AuditedHost) -> AuditResult:
     """Return the finding on whether the engine can use io_uring.
 
-    A trial decides this question, because no file shows all limits and seccomp filters.
+    A trial answers this question, because no file shows all limits and seccomp filters.
     """
     other = next((name for name in audited.ioengines if name != _URING), "nothing")
     topic = Topic(_URING, f"without io_uring the I/O is issued by {other}, which costs more CPU time an I/O")
@@ -151,7 +158,7 @@ def _tuners(audited: AuditedHost) -> AuditResult:
 
 
 def _services_that_ask(audited: AuditedHost, drives: Sequence[AuditedDrive]) -> Iterator[AuditResult]:
-    """Yield findings on services that ask drives for their health during a run. tkperf does not stop such services."""
+    """Yield findings on services that query the health of drives during a run. tkperf does not stop such services."""
     running = audited.processes or frozenset()
     if "smartd" in running and drives:
         command = "sudo systemctl stop smartmontools"
@@ -248,7 +255,9 @@ def _io_limit(groups: ControlGroups, drive: AuditedDrive) -> AuditResult:
 
 
 def _process_limits(audited: AuditedHost) -> AuditResult:
-    """Check the limits that ``ulimit`` shows. The soft limits are checked, because they are the limits that apply."""
+    """Return the finding on the limits that ``ulimit`` shows. The soft limits are checked, because they are the limits
+    that apply.
+    """
     topic = Topic("limits of the process", f"{audited.engine} could not open files, lock memory or start threads")
     rows = (text(audited.proc / "self/limits") or "").splitlines()
     limits = {
