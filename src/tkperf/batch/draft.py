@@ -80,7 +80,8 @@ class BatchDraft:
     Attributes:
         common: fields of ``RunRequest`` for all drives, without the device.
         drives: the drives in their order.
-        source: the source of the request, for messages, such as ``batch lab.toml``; empty: the command line.
+        source: the source of the request, for messages, such as ``batch lab.toml``. An empty value means the command
+            line.
         folder: the folder to which paths of drives are relative.
         claims_path: a claims file.
         tkperf: the path of tkperf on the hosts of the drives.

@@ -30,7 +30,7 @@ class FoundDrive:
     Attributes:
         path: the path of the drive. For a drive with a fault, the name that the user gave.
         serial: the serial number, if the drive is a whole drive and reports one.
-        fault: the reason why the batch cannot contain the drive; None: no fault was found so far.
+        fault: the reason why the batch cannot contain the drive. None means that no fault was found so far.
     """
 
     path: str

@@ -135,12 +135,12 @@ class Channel:
         return True
 
     def receive_from_drive(self) -> FromDrive | None:
-        """Wait for the next message of a drive's process; None: the process has ended."""
+        """Wait for the next message of a drive's process. None means that the process has ended."""
         content = self._receive()
         return None if content is None else self._from_drive.decode(content)
 
     def receive_from_batch(self) -> ToDrive | None:
-        """Wait for the next message of the batch; None: the process of the batch has ended."""
+        """Wait for the next message of the batch. None means that the process of the batch has ended."""
         content = self._receive()
         return None if content is None else self._to_drive.decode(content)
 

@@ -562,7 +562,9 @@ def again_path(run_path: Path) -> Path:
 
 
 def find_start(pid: int) -> str | None:
-    """Return when a process started, in clock ticks of the kernel; None: the process does not exist or has ended."""
+    """Return when a process started, in clock ticks of the kernel. None means that the process does not exist or has
+    ended.
+    """
     fields = process_fields(Path(f"/proc/{pid}"))
     # A process that has ended remains as a zombie (Z) until its parent waits for it. The parent may be stopped.
     has_ended = fields[:1] in (["Z"], ["X"])

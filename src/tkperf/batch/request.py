@@ -71,7 +71,7 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
     Attributes:
         name: the name of the batch, whose ledger is NAME.batch.
         drives: the drives in the order of the file.
-        claims: text of a claims file; None: no claims.
+        claims: text of a claims file. None means that there are no claims.
         claims_path: path of the claims file, for messages.
         tkperf: the path of tkperf on the hosts.
 
@@ -131,7 +131,7 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts of the drives, in their order; empty: this host."""
+        """The hosts of the drives, in their order. An empty value means this host."""
         return tuple(dict.fromkeys(one.host for one in self.drives if one.host is not None))
 
     @property

@@ -135,14 +135,13 @@ class WriteMarks:
     """Values that the kernel counts or records when a program writes. Reading these values takes almost no time.
 
     Attributes:
-        written_bytes: bytes written to the device, and to the devices that a loop device uses,
-            since the kernel created them. Discarded bytes are included. For a partition, the number
-            includes bytes written through the node of the whole disk and to overlapping partitions.
-            None: the target is a file, or the kernel does not count these bytes.
-        size_and_mtime: the size of the file, or of the file behind a loop device, and the time of
-            its last write (ns). None: there is no such file, or its name leads to another file.
-        change_time_ns: the ctime of this file, which a new name or owner also changes. No program
-            can set the ctime.
+        written_bytes: bytes written to the device, and to the devices that a loop device uses, since the kernel created
+            them. Discarded bytes are included. For a partition, the number includes bytes written through the node of
+            the whole disk and to overlapping partitions. None means that the target is a file, or that the kernel does
+            not count these bytes.
+        size_and_mtime: the size of the file, or of the file behind a loop device, and the time of its last write (ns).
+            None means that there is no such file, or that its name leads to another file.
+        change_time_ns: the ctime of this file, which a new name or owner also changes. No program can set the ctime.
     """
 
     written_bytes: int | None

@@ -113,7 +113,8 @@ class Hold:
         require_shown(identify(self.anchor, Path(self.identity.path), again=True), self.identity)
 
     def kernel_name(self) -> str | None:
-        """Return the kernel's node of the held block device; None: the node is missing or belongs to another device.
+        """Return the kernel's node of the held block device. None means that the node is missing or belongs to another
+        device.
 
         Only the kernel's node is used, because the owner of another folder could replace a node in that folder.
         """

@@ -141,7 +141,7 @@ def read_birth_time_ns(descriptor: int) -> int | None:
 
 
 def find_birth_time_ns(path: Path, file: tuple[int, int]) -> int | None:
-    """Return when the file at this path was created, in ns since 1970; None: the time is not known, or
+    """Return when the file at this path was created, in ns since 1970. None means that the time is not known, or that
     the path leads to another file.
 
     Args:
@@ -466,7 +466,9 @@ def _identify_block_device(descriptor: int, real: Path, status: os.stat_result, 
 
 
 def file_system_of(path: Path) -> str | None:
-    """Return the type of the file system that contains a path, such as ``ext4``; None: its mount is not visible."""
+    """Return the type of the file system that contains a path, such as ``ext4``. None means that its mount is not
+    visible.
+    """
     place = find_mounted_path(path, [*read_mounts(PROC_ROOT / "self", None)], PROC_ROOT)
     return None if place is None else place.mount.kind
 
@@ -475,7 +477,7 @@ def find_interface(disk: Path, properties: dict[str, str] | None = None) -> str 
     """Return the bus of a disk according to the kernel's device tree. A SATA drive on a SAS adapter counts as SATA.
 
     Args:
-        properties: udev's properties of the disk; None: the function reads the properties.
+        properties: udev's properties of the disk. None means that the function reads the properties.
     """
     if properties is None:
         properties = udev_properties(text(disk / "dev") or "")

@@ -134,7 +134,7 @@ class CountingFiles:
         self._open: list[int] = []
 
     def read(self) -> bool | None:
-        """Return whether the kernel counts the I/O of all devices; None: a setting cannot be read."""
+        """Return whether the kernel counts the I/O of all devices. None means that a setting cannot be read."""
         try:
             if not self._open:
                 for node in self._nodes:

@@ -90,7 +90,7 @@ def _carried(function: Path) -> float:
 
 
 def read_pcie_link(function: Path) -> Link | None:
-    """Return the PCIe link of a function or bridge; None: the kernel reports no link."""
+    """Return the PCIe link of a function or bridge. None means that the kernel reports no link."""
     speed, width = (text(function / f"current_link_{what}") for what in ("speed", "width"))
     fastest_speed, widest = (text(function / f"max_link_{what}") for what in ("speed", "width"))
     negotiated, fastest = _pcie_name(speed, width), _pcie_name(fastest_speed, widest)
@@ -152,7 +152,7 @@ def _sata(port: Path, disk: Path) -> Link | None:
 
 
 def _serial_bytes_per_s(gbps: float) -> int | None:
-    """Return the data rate of a SATA link or a SAS phy, in bytes per second; None: the rate is not known."""
+    """Return the data rate of a SATA link or a SAS phy, in bytes per second. None means that the rate is not known."""
     encoded = 128 / 150 if gbps == _SAS_4_GBPS else 8 / 10
     return round(gbps * 1e9 * encoded / 8) or None
 
@@ -177,7 +177,7 @@ def read_sas_link(device: Path) -> Link | None:
 
 
 def read_usb_link(device: Path) -> Link | None:
-    """Return the USB link of a device or hub; None: the kernel reports no link."""
+    """Return the USB link of a device or hub. None means that the kernel reports no link."""
     mbps = number(device / "speed")
     if mbps is None:
         return None

@@ -19,7 +19,7 @@ HOST_MANAGED, HOST_AWARE = "host-managed", "host-aware"
 
 
 def text(path: Path) -> str | None:
-    """Return an attribute without surrounding white space; None: it is missing, unreadable or empty."""
+    """Return an attribute without surrounding white space. None means that it is missing, unreadable or empty."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip(" \n\0") or None
     except OSError:
@@ -27,7 +27,7 @@ def text(path: Path) -> str | None:
 
 
 def number(path: Path) -> int | None:
-    """Return an attribute as an integer; None: it is missing or not an integer."""
+    """Return an attribute as an integer. None means that it is missing or not an integer."""
     try:
         return int(text(path) or "")
     except ValueError:
@@ -35,7 +35,7 @@ def number(path: Path) -> int | None:
 
 
 def binary(path: Path) -> bytes:
-    """Return a binary attribute, such as a VPD page; empty: the attribute is missing."""
+    """Return a binary attribute, such as a VPD page. An empty value means that the attribute is missing."""
     try:
         return path.read_bytes()
     except OSError:
@@ -43,7 +43,9 @@ def binary(path: Path) -> bytes:
 
 
 def exact_text(path: Path) -> str | None:
-    """Return an attribute that is a path, unchanged except for the final line break; None: it is missing or empty."""
+    """Return an attribute that is a path, unchanged except for the final line break. None means that it is missing or
+    empty.
+    """
     return os.fsdecode(binary(path)).removesuffix("\n") or None
 
 
@@ -130,7 +132,9 @@ def find_nvme_controller(disk: Path) -> Path | None:
 
 
 def udev_properties(major_minor: str) -> dict[str, str]:
-    """Return the properties that udev's rules determined for a device; empty: udev has no data about the device."""
+    """Return the properties that udev's rules determined for a device. An empty value means that udev has no data about
+    the device.
+    """
     try:
         database = Path(f"/run/udev/data/b{major_minor}").read_text("utf-8", errors="replace")
     except OSError:

@@ -32,7 +32,9 @@ class NvmeSwitch:
     path: str
 
     def read(self) -> bool | None:
-        """Return whether the cache is on; None: the drive has no cache or does not report the state of the cache."""
+        """Return whether the cache is on. None means that the drive has no cache or does not report the state of the
+        cache.
+        """
         done = self._nvme("get-feature", "--feature-id=6")
         value = re.search(r"Current value:\s*(?:0x)?([0-9a-fA-F]+)", done.stdout)
         return None if done.exit_status or value is None else bool(int(value[1], 16) & 1)

@@ -60,7 +60,9 @@ class DeviceEngine(Protocol):
     variable: str
 
     def find_named_program(self) -> str | None:
-        """Return the program that the user chose with the environment variable ``variable``; None: no choice."""
+        """Return the program that the user chose with the environment variable ``variable``. None means that there is
+        no choice.
+        """
         ...
 
     def find_version(self) -> str:
@@ -112,7 +114,9 @@ class DeviceEngine(Protocol):
         ...
 
     def find_readable_file(self) -> str | None:
-        """Return a file on which ``choose_ioengine`` can be tried without a device; None: there is no such file."""
+        """Return a file on which ``choose_ioengine`` can be tried without a device. None means that there is no such
+        file.
+        """
         ...
 
     def find_rounding(self) -> str | None:

@@ -116,11 +116,12 @@ class FioReading:
     Attributes:
         elapsed_s: the time since the first I/O.
         wall_clock_s: the time of the reading on the wall clock, according to fio.
-        arrived_s: the time at which fio made the reading or tkperf read it, on the monotonic clock; None: not known.
-        began_wall_clock_s: the time at which the first job passed its gate, on the wall clock; None: not known, because
-            fio before 3.36 does not report this time.
-        cpu: the CPU use; None: fio reported impossible numbers.
-        streams: the parts of the streams that run together; empty: one load runs alone.
+        arrived_s: the time at which fio made the reading or tkperf read it, on the monotonic clock. None means that the
+            value is not known.
+        began_wall_clock_s: the time at which the first job passed its gate, on the wall clock. None means that the
+            value is not known, because fio before 3.36 does not report this time.
+        cpu: the CPU use. None means that fio reported impossible numbers.
+        streams: the parts of the streams that run together. An empty value means that one load runs alone.
     """
 
     elapsed_s: float = 0.0
@@ -317,7 +318,7 @@ def _job_reading(job: _Job) -> JobReading:
 
 
 def _cpu_use(jobs: list[_Job]) -> CpuUse | None:
-    """Return the CPU use of the jobs; None (not measured) if the value is impossible for any job."""
+    """Return the CPU use of the jobs. The result is None (not measured) if the value of a job is impossible."""
     percents = []
     for job in jobs:
         for percent in (job.usr_cpu, job.sys_cpu):
@@ -426,7 +427,7 @@ class Recorder:
         return (*self.samples[:-1], self._sample(self._before_newest, last))
 
     def whole(self, last: FioReading) -> Measurement | None:
-        """Return the totals up to ``last``, including the lead-in; None: there was no lead-in."""
+        """Return the totals up to ``last``, including the lead-in. None means that there was no lead-in."""
         if self._origin is self._start:
             return None
         return _totals(build_sample(self._start, last))
@@ -462,14 +463,14 @@ def _totals(whole: Sample) -> Measurement:
 def find_fio_fault(
     status: int, job_errors: Sequence[int], *, device: str, has_result: bool, ended_at_gate: bool, output: str
 ) -> EngineError | None:
-    """Return the error that makes a measurement unusable; None: fio ended without a fault.
+    """Return the error that makes a measurement unusable. None means that fio ended without a fault.
 
     A status of 0 is no proof of success. Jobs report errors separately, and a program that is not fio may also exit
     with 0.
 
     Args:
         status: fio's exit status; negative if a signal ended fio.
-        job_errors: an error number for each job; 0 means no error.
+        job_errors: an error number for each job. 0 means that the job had no error.
         has_result: whether fio printed at least one document.
         ended_at_gate: whether fio ended before its first I/O, while it waited at its gate.
         output: the output of fio, for the message.

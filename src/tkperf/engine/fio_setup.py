@@ -204,7 +204,7 @@ def _find_obstacles(wanted: str | None, io: RequiredIo) -> dict[str, str | None]
 
 
 def _why_not_exact(ioengine: str, io_depths: Collection[int]) -> str | None:
-    """Return why this fio does not use exactly the requested queue depths; None: fio uses these depths."""
+    """Return why this fio does not use exactly the requested queue depths. None means that fio uses these depths."""
     rounded = sorted(depth for depth in io_depths if depth & (depth - 1))
     if ioengine != "io_uring" or not rounded:
         return None
@@ -216,7 +216,9 @@ def _why_not_exact(ioengine: str, io_depths: Collection[int]) -> str | None:
 
 
 def _why_no_queued_flushes(ioengine: str) -> str | None:
-    """Return why this fio does not flush as requested while other I/Os are queued; None: fio flushes as requested."""
+    """Return why this fio does not flush as requested while other I/Os are queued. None means that fio flushes as
+    requested.
+    """
     if ioengine != "io_uring":
         return "it does not complete other I/Os of a thread during a flush: write io_depth = 1 for loads that flush"
     version, numbers = _read_version()
@@ -229,7 +231,9 @@ def _why_no_queued_flushes(ioengine: str) -> str | None:
 
 
 def _why_no_flushes_between_reads() -> str | None:
-    """Return why this fio would not flush as requested if a thread reads and writes; None: it flushes as requested."""
+    """Return why this fio would not flush as requested if a thread reads and writes. None means that it flushes as
+    requested.
+    """
     version, numbers = _read_version()
     if numbers >= EXACT_FLUSHES:
         return None
@@ -240,7 +244,8 @@ def _why_no_flushes_between_reads() -> str | None:
 
 
 def find_rounding() -> str | None:
-    """Return the version of fio if this version rounds queue depths up with io_uring; None: fio does not round.
+    """Return the version of fio if this version rounds queue depths up with io_uring. None means that fio does not
+    round.
 
     Raises:
         EngineError: the same errors as in ``find_fio_version``.

@@ -54,7 +54,9 @@ class Gate:
 
     @property
     def came_s(self) -> float | None:
-        """Return the time at which the last thread arrived, on the wall clock; None: no thread has arrived."""
+        """Return the time at which the last thread arrived, on the wall clock. None means that no thread has
+        arrived.
+        """
         try:
             return self._arrived_path.stat().st_mtime
         except OSError:

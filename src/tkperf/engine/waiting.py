@@ -57,12 +57,14 @@ class Waiting:
 
     @property
     def let_go_load(self) -> EngineLoad | None:
-        """Return the load that was released; None: no load was released."""
+        """Return the load that was released. None means that no load was released."""
         return next((load for load in self._prepared if self._is_let_go(load)), None)
 
     @property
     def let_go_s(self) -> float | None:
-        """Return the time at which a load was released, on the monotonic clock; None: no load was released."""
+        """Return the time at which a load was released, on the monotonic clock. None means that no load was
+        released.
+        """
         load = self.let_go_load
         return None if load is None else self._prepared[load].released_s
 

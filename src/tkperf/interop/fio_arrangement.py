@@ -327,8 +327,8 @@ def _remark_on_order(rounds: Sequence[Result], names: Sequence[str], remarks: Re
 def _numbers_in_names(
     rounds: Sequence[Result], names: Sequence[str], remarks: Remarks, run_words: set[str]
 ) -> list[int] | None:
-    """Return the numbers that follow words for rounds; None: some names have no number, or two names have the same
-    number.
+    """Return the numbers that follow words for rounds. None means that some names have no number, or that two names
+    have the same number.
     """
     columns = {column: values for column, values in _columns(rounds, names).items() if column[1] not in run_words}
     for values in columns.values():

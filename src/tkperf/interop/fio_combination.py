@@ -35,7 +35,7 @@ class LoadAtOnce:
 
     Attributes:
         clones: the jobs of the load in fio's document.
-        result: the result of the load; None: the result cannot be imported.
+        result: the result of the load. None means that the result cannot be imported.
     """
 
     clones: Sequence[dict[str, Any]]
@@ -67,7 +67,9 @@ def combine_loads(document: Mapping[str, Any], loads: Sequence[LoadAtOnce]) -> t
 
 
 def _find_place(options: Options, jobname: str) -> _Place | None:
-    """Return the options that name the files of a load; None: the options are not known, or they name several files."""
+    """Return the options that name the files of a load. None means that the options are not known, or that they name
+    several files.
+    """
     if not options or _SEVERAL_FILES.search(str(options.get("filename", ""))):
         return None
     # If the option filename is missing, a job whose name is the path of a device uses that device (``add_job`` in fio's
@@ -98,7 +100,8 @@ def _combine(results: Sequence[Result], elsewhere: str) -> Result:
     """Return the combination of results.
 
     Args:
-        elsewhere: the loads that ran at the same time on other drives, in words; empty: no load ran on another drive.
+        elsewhere: the loads that ran at the same time on other drives, in words. An empty value means that no load ran
+            on another drive.
     """
     names = _name_streams(results)
     streams = [Stream(name=name, workload=one.workload) for name, one in zip(names, results, strict=True)]

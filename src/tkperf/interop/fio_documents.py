@@ -513,7 +513,7 @@ def _finite(value: object) -> float | None:
 def stamp_ms(document: Mapping[str, Any]) -> float | None:
     """Return the time at which fio wrote the document, in ms since 1970.
 
-    Older versions of fio write whole seconds, or the date in words. None: the time is not known.
+    Older versions of fio write whole seconds, or the date in words. None means that the time is not known.
     """
     for name, factor in (("timestamp_ms", 1), ("timestamp", 1000)):
         stamp = _finite(document.get(name))

@@ -420,8 +420,8 @@ def _compare_sum(total: Result, hosts: Sequence[Result]) -> Unusable | None:
 
 
 def _compare_mean(total: Result, hosts: Sequence[Result]) -> Unusable | None:
-    """Return how the mean latency of fio's sum contradicts the hosts; None: the mean latency lies between the latencies
-    of the hosts, or a latency is not known.
+    """Return how the mean latency of fio's sum contradicts the hosts. None means that the mean latency lies between the
+    latencies of the hosts, or a latency is not known.
     """
     mean_us = total.measurement.latency_mean_us
     known_us = [one for host in hosts if (one := host.measurement.latency_mean_us) is not None]

@@ -122,11 +122,12 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         run_file: path of the run file, which exists once the run has begun.
-        pid: the number of the process of the drive; None: not known.
+        pid: the number of the process of the drive. None means that the value is not known.
         exit_code, text: the exit code of the process, and the reason why the process ended. While the process runs, the
             code is None and the reason is empty.
-        place: the place among the drives that are measured at the same time; None: the run has not begun.
-        again_file: run file of a second run, in which the drive was measured alone; None: there is no second run.
+        place: the place among the drives that are measured at the same time. None means that the run has not begun.
+        again_file: run file of a second run, in which the drive was measured alone. None means that there is no second
+            run.
     """
 
     shown: DriveShown
@@ -154,7 +155,7 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_place(host: Mapping[str, object]) -> BatchPlace | None:
     """Return the place of a run in its batch. ``host`` contains the facts about the host of the run, as the run file
-    stores them. None: the run was not part of a batch, or the place is not known.
+    stores them. None means that the run was not part of a batch, or that the place is not known.
     """
     kept = host.get("batch")
     try:
@@ -207,7 +208,7 @@ class SnapshotMark(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_snapshot(host: Mapping[str, object]) -> SnapshotMark | None:
     """Return the mark of a copied run file (snapshot). ``host`` contains the facts about the host of the run, as the
-    run file stores them. None: the file is not a snapshot, or has no such mark.
+    run file stores them. None means that the file is not a snapshot, or has no such mark.
     """
     kept = host.get("snapshot")
     try:

@@ -73,7 +73,7 @@ class UsageError(TkperfError):
 
 
 def closest(given: str, choices: Iterable[str]) -> str | None:
-    """Return the choice that is most similar to the given word; None: no choice is similar."""
+    """Return the choice that is most similar to the given word. None means that no choice is similar."""
     from difflib import get_close_matches  # noqa: PLC0415  # only a mistake needs this module
 
     by_lower_case = {name.lower(): name for name in choices}

@@ -64,9 +64,9 @@ class Figure:
     Attributes:
         quantities: keys of ``quantity.QUANTITIES``. Several keys give several curves in one chart. In a chart of one
             quantity against another, the first key belongs to the vertical axis.
-        title: title of the figure; empty: the names of the quantities form the title.
-        read_percents: the mixes that the figure shows; None: all mixes. In figures over rounds, each mix has a separate
-            chart.
+        title: title of the figure. An empty value means that the names of the quantities form the title.
+        read_percents: the mixes that the figure shows. None means all mixes. In figures over rounds, each mix has a
+            separate chart.
         log: whether the axis of the quantity is logarithmic.
         apart: whether listings, distributions and charts over time show the reads and writes of a mix separately.
         axis: for a chart over a workload field, the key of that field. Empty: the block size if the block sizes differ,

@@ -246,8 +246,8 @@ class Histogram:
         return None if bucket is None else float(BUCKET_MIDDLE_NS[bucket])
 
     def bucket_of_percentile(self, percent: float) -> int | None:
-        """Return the index of the bucket that contains the percentile. None: fewer than ten I/Os are expected beyond
-        the percentile.
+        """Return the index of the bucket that contains the percentile. None means that fewer than ten I/Os are expected
+        beyond the percentile.
         """
         if self._buckets_of is None:
             self._buckets_of = self._find_buckets(REPORTED_PERCENTILES)
@@ -289,12 +289,12 @@ class Histogram:
 
     @property
     def lowest_ns(self) -> int | None:
-        """Return the lower edge, in ns, of the first bucket with I/Os; None: the histogram is empty."""
+        """Return the lower edge, in ns, of the first bucket with I/Os. None means that the histogram is empty."""
         return int(BUCKET_LOWER_NS[self.indices[0]]) if self.indices.size else None
 
     @property
     def highest_ns(self) -> int | None:
-        """Return the upper edge, in ns, of the last bucket with I/Os; None: the histogram is empty."""
+        """Return the upper edge, in ns, of the last bucket with I/Os. None means that the histogram is empty."""
         return int(BUCKET_UPPER_NS[self.indices[-1]]) if self.indices.size else None
 
     def __eq__(self, other: object) -> bool:

@@ -54,7 +54,8 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLook:
-    """One reading of the host's counters. The times accumulate from the start of the host; None: not known.
+    """One reading of the host's counters. The times accumulate from the start of the host. None means that the value is
+    not known.
 
     Attributes:
         at_s: time of the reading on the run's clock.
@@ -62,7 +63,7 @@ class HostLook:
         own_cpu_s, own_user_s: whole CPU time, and CPU time in user mode, of tkperf, of fio, and of all processes that
             these programs started.
         processes: all other processes by their number, without kernel threads. On a host with many processes, not every
-            reading contains the processes; None: the reading does not contain them.
+            reading contains the processes. None means that the reading does not contain them.
         threads: for each thread of fio, by its number: the time on a CPU and the time of waiting for a CPU, in s.
         pressure_s: totals of the kernel's pressure stall information in s. ``cpu some`` is an example for the whole
             host, ``own cpu some`` for the cgroup of tkperf.
@@ -103,7 +104,7 @@ class HostLooks(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostUse:
-    """The activity of the host during a step, as the run file stores it; None: not known.
+    """The activity of the host during a step, as the run file stores it. None means that the value is not known.
 
     Attributes:
         seen_s: the time between the two readings. Each reading may be some tenths of a second late.
@@ -142,7 +143,9 @@ class HostUse:
 
 
 def compare_looks(looks: Sequence[HostLook]) -> HostUse | None:
-    """Return the difference between the first and the last reading. None: there are fewer than two readings."""
+    """Return the difference between the first and the last reading. None means that there are fewer than two
+    readings.
+    """
     if len(looks) < 2 or looks[-1].at_s <= looks[0].at_s:
         return None
     before, after = looks[0], looks[-1]
@@ -189,12 +192,16 @@ def _rounded(percent: float) -> float:
 
 
 def _grown(before: float | None, after: float | None) -> float | None:
-    """Return the increase of a counter. None: not known, or the counter restarted, for example in another cgroup."""
+    """Return the increase of a counter. None means that the value is not known, or that the counter restarted, for
+    example in another cgroup.
+    """
     return None if before is None or after is None or after < before else after - before
 
 
 def _between(before: CpuTimes | None, after: CpuTimes | None) -> CpuTimes | None:
-    """Return the CPU times between two readings. None: not known, or CPUs were added or removed."""
+    """Return the CPU times between two readings. None means that the value is not known, or that CPUs were added or
+    removed.
+    """
     if before is None or after is None or before.cpus != after.cpus:
         return None
     return after.since(before)

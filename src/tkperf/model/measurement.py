@@ -28,7 +28,7 @@ def explain_rare(percentiles: Iterable[Mapping[str, float | None]], only: str | 
 
     Args:
         percentiles: the percentiles of each cell, by name. A cell without any value was not measured.
-        only: the only percentile that the table shows; None: the table shows all percentiles.
+        only: the only percentile that the table shows. None means that the table shows all percentiles.
     """
     rare = any(
         any(value is not None for value in cell.values())
@@ -274,7 +274,9 @@ class Measurement:
 
     @property
     def doubt(self) -> str | None:
-        """Return the reason why the values may not describe the device alone, in words. None: no reason is recorded."""
+        """Return the reason why the values may not describe the device alone, in words. None means that no reason is
+        recorded.
+        """
         words = [HOST_LIMITED] if self.host_limited else []
         words += [WORDS[code] for code in self.disturbed_by]
         return ", ".join(words) or None

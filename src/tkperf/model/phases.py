@@ -38,7 +38,7 @@ class Purge:
 class Fill:
     """A request to write a range sequentially ``passes`` times (workload-independent preconditioning).
 
-    ``length_bytes`` is the length of the range, which begins at the start of the device; None: the active range.
+    ``length_bytes`` is the length of the range, which begins at the start of the device. None means the active range.
     """
 
     section: str
@@ -156,8 +156,8 @@ class SectionOutcome:
     ``window`` contains the numbers of the rounds, areas or slices over which results are averaged. An empty ``window``
     means that the section has no window. ``verdict`` is None if the section has no steady-state rule. With several
     tracking variables, ``verdict`` is the decisive verdict, and ``verdicts`` contains the verdicts of all tracking
-    variables in order. Later tests that have no demand of their own use ``demand``; None: the section determined no
-    demand.
+    variables in order. Later tests that have no demand of their own use ``demand``. None means that the section
+    determined no demand.
     """
 
     section: str

@@ -93,9 +93,9 @@ class RequestedLoad:
 class JobSeen:
     """One thread of the load generator.
 
-    ``reached_depth`` states whether the thread ever had the whole queue depth outstanding; None: not known.
-    ``planned_bytes`` is None if no number of bytes is planned. ``silent_s`` is the time since the last I/O of the
-    thread. It is infinite if the thread never completed an I/O.
+    ``reached_depth`` states whether the thread ever had the whole queue depth outstanding. None means that the value is
+    not known. ``planned_bytes`` is None if no number of bytes is planned. ``silent_s`` is the time since the last I/O
+    of the thread. It is infinite if the thread never completed an I/O.
     """
 
     ios: int
@@ -108,7 +108,7 @@ class JobSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Facts that an engine knows in addition to its counters; None: not known.
+    """Facts that an engine knows in addition to its counters. None means that the value is not known.
 
     ``own_clock_s`` is the time from the release of the load generator to the arrival of the last report, according to
     the monotonic clock of tkperf. The load cannot have run for longer. ``wall_clock_s`` is the time from the release to
@@ -126,7 +126,8 @@ Check = Callable[[Measurement, RequestedLoad, Evidence], str | None]
 
 
 def why_implausible(measurement: Measurement, requested: RequestedLoad, evidence: Evidence) -> str | None:
-    """Return the reason why a measurement cannot be true, in words. None: no fact contradicts the measurement.
+    """Return the reason why a measurement cannot be true, in words. None means that no fact contradicts the
+    measurement.
 
     Each stream of a combination is judged separately.
     """

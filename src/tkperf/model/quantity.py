@@ -43,8 +43,8 @@ class Measure:
     Attributes:
         key: the name in JSON, CSV and claims. If the number has a unit, the name ends with the unit.
         label: the name in tables and on axes, without the unit.
-        unit: the unit; empty: the number is a count.
-        digits: digits after the decimal point, for exact numbers; None: as many as a measured figure needs
+        unit: the unit. An empty value means that the number is a count.
+        digits: digits after the decimal point, for exact numbers. None means as many as a measured figure needs
             (``units.find_digit_place``).
     """
 
@@ -81,8 +81,8 @@ class Quantity(Measure):
             value.
         combine: the function that computes the value from the rounds of a window. The function returns None if the
             value was not measured.
-        of_rounds: for a mean over rounds, the function that computes the value of each round; None: the quantity is not
-            a mean.
+        of_rounds: for a mean over rounds, the function that computes the value of each round. None means that the
+            quantity is not a mean.
     """
 
     short: str
@@ -140,8 +140,8 @@ class Window:
 
     @cached_property
     def offered_iops(self) -> float | None:
-        """Return the offered rate of this direction in IOPS; None: no rate is offered, and fio issues I/Os as fast as
-        the device completes them.
+        """Return the offered rate of this direction in IOPS. None means that no rate is offered, and fio issues I/Os as
+        fast as the device completes them.
         """
         offered, reads = self.workload.offered_iops, self.workload.read_percent / 100
         if offered is None:
@@ -350,10 +350,12 @@ def percentile(percent: float) -> Quantity:
 
 
 Figures = dict[str, float | int | None]
-"""The values of quantities by the keys of the quantities. Counts are integers; None means "not measured"."""
+"""The values of quantities by the keys of the quantities. Counts are integers. None means "not measured"."""
 
 
 def combine(rounds: Sequence[Measurement], workload: Workload, direction: Direction = Direction.ALL) -> Figures:
-    """Combine the rounds of a window and return every quantity by its key; None: not measured."""
+    """Combine the rounds of a window and return every quantity by its key. None means that the value was not
+    measured.
+    """
     window = Window(rounds=rounds, workload=workload, direction=direction)
     return {key: quantity.combine(window) for key, quantity in QUANTITIES.items()}

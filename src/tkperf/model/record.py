@@ -68,11 +68,11 @@ class StepRecord:
     ``number`` is the number of the round, area or slice (1 for a fill). ``position`` is the place in the round, counted
     from 0. ``gap_s`` is the time from the end of the previous activity to the release of this step, according to the
     clock of tkperf. The previous activity is a step, or with ``planned_pause`` also a purge or the preparation of a
-    RAID set; None: no activity came before. ``foreign_*`` are the bytes that other programs moved during the step,
-    according to the counters of the device; None: the bytes could not be compared. ``disturbances`` is None if nothing
-    observed the step, as in an imported run or in the run of an old version. ``host`` is the activity of the host
-    during the step; None: not observed. ``job_file`` is the fio job in a form that a user can run again.
-    ``engine_output`` is the last JSON document of fio; empty: no document exists.
+    RAID set. None means that no activity came before. ``foreign_*`` are the bytes that other programs moved during the
+    step, according to the counters of the device. None means that the bytes could not be compared. ``disturbances`` is
+    None if nothing observed the step, as in an imported run or in the run of an old version. ``host`` is the activity
+    of the host during the step. None means that not observed. ``job_file`` is the fio job in a form that a user can run
+    again. ``engine_output`` is the last JSON document of fio. An empty value means that no document exists.
     """
 
     section: str
@@ -131,14 +131,16 @@ class StepRecord:
 
     @property
     def foreign_bytes(self) -> int | None:
-        """Return the bytes that other programs moved during the step; None: the bytes could not be compared."""
+        """Return the bytes that other programs moved during the step. None means that the bytes could not be
+        compared.
+        """
         if self.foreign_read_bytes is None or self.foreign_write_bytes is None:
             return None
         return self.foreign_read_bytes + self.foreign_write_bytes
 
     @property
     def disturbance_codes(self) -> tuple[DisturbanceCode, ...] | None:
-        """Return the kinds of disturbance of the step; None: the step was not observed."""
+        """Return the kinds of disturbance of the step. None means that the step was not observed."""
         found = self.disturbances
         return None if found is None else find_codes(disturbance.code for disturbance in found)
 
@@ -176,8 +178,8 @@ def is_as_new(purge: PurgeRecord | None, filled_bytes: int | None) -> bool:
     return is_purged(purge) and filled_bytes is None
 
 
-# A function that receives the finished share (0 to 1) of a purge, or of the preparation of a RAID set; None: the share
-# is not known.
+# A function that receives the finished share (0 to 1) of a purge, or of the preparation of a RAID set. None means that
+# the share is not known.
 OnProgress = Callable[[float | None], None]
 # A function that receives the code and the text of a note that must be recorded before a purge.
 OnNote = Callable[[str, str], None]
@@ -272,14 +274,15 @@ class Resumption:
     """A continuation of a run. The run was interrupted, or the user repeats or adds tests.
 
     Attributes:
-        test, test_id: the test that was running, and the row of the test in the run file; None: no test was running.
-        section: section of the interrupted part; None: nothing was interrupted.
+        test, test_id: the test that was running, and the row of the test in the run file. None means that no test was
+            running.
+        section: section of the interrupted part. None means that nothing was interrupted.
         round_number: number of the repeated round; set only with ``GoesOn.ROUND``.
         set_aside_from: number of the first log row of the test that was measured again. No result is computed from the
-            rows from here to ``set_aside_to``; None: no row was measured again.
+            rows from here to ``set_aside_to``. None means that no row was measured again.
         set_aside_to: number of the last log row at the time of the resumption.
-        again: the parts that were measured again, in words; empty: no part.
-        cut_off: the step that was running at the interruption, in words; None: not known.
+        again: the parts that were measured again, in words. An empty value means that there is no part.
+        cut_off: the step that was running at the interruption, in words. None means that the value is not known.
         cut_off_written_bytes: bytes that the interrupted step wrote, as far as the number is known.
         stopped_s: the last time before the stop that the run file contains.
         resumed_s: the time at which the run continued, according to the clock of the host.
@@ -348,8 +351,9 @@ class LogEntry:
 class TestRecord:
     """The recorded part of one test of a run. ``outcomes`` are the outcomes of the finished sections, in order.
 
-    ``plan`` is the presentation of the test; None: the file contains no plan. ``set_aside`` contains the steps that
-    were measured again after an interruption, by their row numbers. These steps count only towards the amount written.
+    ``plan`` is the presentation of the test. None means that the file contains no plan. ``set_aside`` contains the
+    steps that were measured again after an interruption, by their row numbers. These steps count only towards the
+    amount written.
     """
 
     __test__ = False  # pytest must not collect this class as a test case.

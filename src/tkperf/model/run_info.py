@@ -37,7 +37,7 @@ class UserFacts:
     """The date of a report, and the facts that the operator adds.
 
     Attributes:
-        report_date: date of the report; None: not shown.
+        report_date: date of the report. None means that the date is not shown.
         facts: the facts of the operator, by the names in ``FACT_NAMES``.
     """
 
@@ -146,12 +146,12 @@ class RunInfo:
 
     ``device`` and each entry of ``hosts`` are facts as plain data (name -> value, None = not known). ``profile`` is the
     whole profile as plain data, with the user's options applied; for an imported run, only the known parts. ``options``
-    are the settings of the user. ``seed`` is the seed of the run, from which the seeds of the fio jobs are drawn; None:
-    not known, or no seed was used. ``uuid`` is the same in every copy of the run file and after every resumption; None:
-    an older file. ``choices`` and ``alterations`` are the changes that the user's options made to the profile, each in
-    the form ``runtime 60 s -> 1 s``. A choice changes a number that the specification leaves to the operator. An
-    alteration changes a number that the specification prescribes. Every page of a result shows ``notices`` (quick
-    profile, file target, SIMULATED).
+    are the settings of the user. ``seed`` is the seed of the run, from which the seeds of the fio jobs are drawn. None
+    means that the value is not known, or that no seed was used. ``uuid`` is the same in every copy of the run file and
+    after every resumption. None means that an older file. ``choices`` and ``alterations`` are the changes that the
+    user's options made to the profile, each in the form ``runtime 60 s -> 1 s``. A choice changes a number that the
+    specification leaves to the operator. An alteration changes a number that the specification prescribes. Every page
+    of a result shows ``notices`` (quick profile, file target, SIMULATED).
     """
 
     name: str
@@ -231,8 +231,8 @@ class RunInfo:
 
     @property
     def active_range_text(self) -> str | None:
-        """Return the size of the active range, such as ``17.2 GB`` or ``17.2 GB in 2,048 segments``; None: not
-        known.
+        """Return the size of the active range, such as ``17.2 GB`` or ``17.2 GB in 2,048 segments``. None means that
+        the value is not known.
         """
         if self.active_range_length_bytes is None:
             return None
@@ -264,7 +264,7 @@ class RunInfo:
 
     @property
     def preconditioned_length_bytes(self) -> int | None:
-        """Return the length of the range that preconditioning writes; None: not known."""
+        """Return the length of the range that preconditioning writes. None means that the value is not known."""
         length = self.table("preconditioning").get("length")
         return self.active_range_length_bytes if length is None else parse_size_bytes(str(length))
 

@@ -171,8 +171,8 @@ def _word(value: object) -> str:
 
 
 def find_measured_part(facts: Facts) -> tuple[object, ...] | None:
-    """Return the facts that identify the measured part of a drive, for the comparison of results. None: the serial
-    number is not known.
+    """Return the facts that identify the measured part of a drive, for the comparison of results. None means that the
+    serial number is not known.
 
     The firmware, path and host are not among these facts, because they may differ between results of the same drive.
     """

@@ -49,8 +49,9 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         key: a text that identifies the part among all parts of the host.
         name: the name of the part for people.
-        link: negotiated speed and width, such as ``PCIe gen 3 x8``; None: not known.
-        bytes_per_s: the bandwidth of the link in one direction, after line encoding; None: not known.
+        link: negotiated speed and width, such as ``PCIe gen 3 x8``. None means that the value is not known.
+        bytes_per_s: the bandwidth of the link in one direction, after line encoding. None means that the value is not
+            known.
         gap: the reason why ``bytes_per_s`` is not known.
     """
 
@@ -67,11 +68,12 @@ class DrivePath(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         drive: the path of the drive or the name of its run.
-        parts: the parts from the drive to the CPU, the link of the drive first; empty: not known.
+        parts: the parts from the drive to the CPU, the link of the drive first. An empty value means that the value is
+            not known.
         gap: the reason why the parts are not known.
         slot: slot, bay or port, with the name that the host uses.
-        numa_node: the NUMA node of the drive; None: not known.
-        near_cpus: the CPUs nearest to the drive; empty: not known.
+        numa_node: the NUMA node of the drive. None means that the value is not known.
+        near_cpus: the CPUs nearest to the drive. An empty value means that the value is not known.
     """
 
     drive: str
@@ -83,7 +85,7 @@ class DrivePath(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def link_bytes_per_s(self) -> int | None:
-        """Return the greatest rate of the link of the drive; None: not known."""
+        """Return the greatest rate of the link of the drive. None means that the value is not known."""
         return self.parts[0].bytes_per_s if self.parts else None
 
     @property
@@ -129,8 +131,8 @@ class PartBudget(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def factor(self) -> float | None:
-        """Return the demand divided by the bandwidth of the part; None: not known. The true value may be larger if some
-        links are not known.
+        """Return the demand divided by the bandwidth of the part. None means that the value is not known. The true
+        value may be larger if some links are not known.
         """
         if self.part.bytes_per_s is None:
             return None
@@ -175,7 +177,7 @@ class CpuAssignment(msgspec.Struct, frozen=True, kw_only=True):
         threads: the largest number of threads that fio runs at the same time.
         is_shared: whether another drive of the group uses at least one of these CPUs.
         shares_cores: whether another drive uses another CPU of the same core.
-        is_near: whether all CPUs belong to the NUMA node of the drive; None: the node is not known.
+        is_near: whether all CPUs belong to the NUMA node of the drive. None means that the node is not known.
     """
 
     drive: str
@@ -228,8 +230,8 @@ class ReadsCompared(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         alone, together: mean rates of I/Os or of bytes.
-        ratio: ``together`` divided by ``alone``; None: not known, for example if a rate is 0.
-        low, high: the 95 % interval of the ratio; None: not known.
+        ratio: ``together`` divided by ``alone``. None means that the value is not known, for example if a rate is 0.
+        low, high: the 95 % interval of the ratio. None means that the value is not known.
     """
 
     drive: str

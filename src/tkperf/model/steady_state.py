@@ -39,7 +39,7 @@ WITHIN_LIMITS = "data and slope excursion are within their limits"
 class Fit:
     """The least-squares line y = slope * round + intercept over the window.
 
-    ``correlation`` is Pearson's r; None: all values are equal, so that r is not defined.
+    ``correlation`` is Pearson's r. None means that all values are equal, so that r is not defined.
     """
 
     slope: float
@@ -86,10 +86,9 @@ class SteadyStateVerdict:
 
 
 def fit_line(xs: Sequence[float], ys: Sequence[float]) -> Fit | None:
-    """Return the least-squares line through the points; None: there are fewer than two points.
+    """Return the least-squares line through the points. None means that there are fewer than two points.
 
-    m = sum((x-xm)(y-ym)) / sum((x-xm)^2), b = ym - m xm,
-    r = sum((x-xm)(y-ym)) / sqrt(sum((x-xm)^2) sum((y-ym)^2)).
+    m = sum((x-xm)(y-ym)) / sum((x-xm)^2), b = ym - m xm, r = sum((x-xm)(y-ym)) / sqrt(sum((x-xm)^2) sum((y-ym)^2)).
     """
     if len(xs) < 2:
         return None
@@ -117,8 +116,8 @@ def judge(
         rounds: numbers of all rounds so far, ascending.
         values: value of the tracking variable in each round, in ``unit``.
         tracking: name of the tracking variable for people, such as ``RND 4k R/W 0/100 IOPS``.
-        doubts: for each round, the influence of something other than the device, in words; None: no influence. If the
-            argument is omitted, no round was influenced.
+        doubts: for each round, the influence of something other than the device, in words. None means that there is no
+            influence. If the argument is omitted, no round was influenced.
 
     Raises:
         ValueError: the two sequences differ in length or are empty.
@@ -185,7 +184,7 @@ def _explain(
     slope_excursion: float | None,
     allowed_slope: float,
 ) -> str | None:
-    """Return the reason why the window is not steady; None: the window is steady."""
+    """Return the reason why the window is not steady. None means that the window is steady."""
     if len(window) < criteria.window_rounds:
         return f"{len(window)} of the {criteria.window_rounds} rounds a window needs"
     if not all(isfinite(value) for value in window) or average <= 0:

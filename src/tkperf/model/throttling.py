@@ -107,15 +107,18 @@ def find_heat(before: Reading, after: Reading) -> str:
 
 
 def counter_delta(before: Reading, after: Reading, name: str) -> int | None:
-    """Return the increase of a counter. None: not known, or the counter decreased, for example after a reset."""
+    """Return the increase of a counter. None means that the value is not known, or that the counter decreased, for
+    example after a reset.
+    """
     first, last = getattr(before, name), getattr(after, name)
     return None if first is None or last is None or last < first else int(last - first)
 
 
 def find_amplification(before: Reading, after: Reading, facts: DriveFacts | None = None) -> float | None:
-    """Return the write amplification between two readings: the bytes written to the flash for each byte from the host.
+    """Return the write amplification between two readings: the bytes written to the flash for each byte from
+    the host.
 
-    None: the drive does not count both values, or wrote too few counting units for a reliable ratio.
+    None means that the drive does not count both values, or wrote too few counting units for a reliable ratio.
     """
     host, nand = (counter_delta(before, after, name) for name in ("host_written_bytes", "nand_written_bytes"))
     if not host or nand is None:
@@ -135,7 +138,7 @@ def find_edges(readings: Sequence[Reading], began_s: float, ended_s: float) -> t
     test.
 
     If no reading was made near the beginning or the end, the first or last full reading within the period is used
-    instead. None: the period does not have two such readings.
+    instead. None means that the period does not have two such readings.
     """
     beyond_s = EDGE_S + 1.0
     full = [
@@ -151,7 +154,9 @@ def find_edges(readings: Sequence[Reading], began_s: float, ended_s: float) -> t
 
 
 def _nearest(readings: Sequence[Reading], at_s: float) -> Reading | None:
-    """Return the reading that is nearest to a moment; None: no reading was made within ``EDGE_S`` of this moment."""
+    """Return the reading that is nearest to a moment. None means that no reading was made within ``EDGE_S`` of this
+    moment.
+    """
     near = [reading for reading in readings if abs(reading.at_s - at_s) <= EDGE_S]
     return min(near, key=lambda reading: abs(reading.at_s - at_s), default=None)
 

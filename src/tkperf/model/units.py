@@ -194,8 +194,8 @@ def format_number(value: float | None, digits: int | None = None) -> str:
     """Return a number as text for people.
 
     Args:
-        digits: digits after the decimal point, for an exact number such as a count; None: as many digits as a measured
-            figure needs (``find_digit_place``).
+        digits: digits after the decimal point, for an exact number such as a count. None means as many digits as a
+            measured figure needs (``find_digit_place``).
     """
     if value is None or isnan(value):
         return NOT_MEASURED

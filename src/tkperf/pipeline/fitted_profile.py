@@ -285,7 +285,7 @@ def _require_discard(tests: Sequence[TestPhases], identity: DeviceIdentity) -> N
 
 
 def _why_no_trims(identity: DeviceIdentity) -> str | None:
-    """Return the reason why the device accepts no trims from fio; None: the device accepts trims."""
+    """Return the reason why the device accepts no trims from fio. None means that the device accepts trims."""
     if identity.kind is TargetKind.FILE:
         return "fio trims block devices only"
     if identity.kind is TargetKind.SIMULATED or identity.major_minor is None:

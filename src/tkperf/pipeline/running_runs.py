@@ -246,7 +246,7 @@ def find_run_files() -> tuple[list[Path], list[Writer]]:
 
 
 def find_writing(run_file: Path) -> Writer | None:
-    """Return the process that writes a run file; None: no process writes it.
+    """Return the process that writes a run file. None means that no process writes it.
 
     Raises:
         RunFileError: the file cannot be read.

@@ -256,8 +256,8 @@ def stream_until(
     number of slices.
 
     Args:
-        judge_every: the interval n of judged slices. The slices 1, 1 + n, 1 + 2n ... are judged. None: no slice is
-            judged.
+        judge_every: the interval n of judged slices. The slices 1, 1 + n, 1 + 2n ... are judged. None means that no
+            slice is judged.
         enough_bytes: the stream ends after the slice that reaches this amount of writes.
         warm_up_slices: number of slices at the beginning from which no result is computed. The numbers of the other
             slices begin with 1.

@@ -64,7 +64,7 @@ class DemandPoint(StrEnum):
 class CellMeans:
     """A workload with its mean values over the rounds of the window. A cell of a report shows the same values.
 
-    ``latency_mean_us`` is the mean latency in µs; None: no I/O completed.
+    ``latency_mean_us`` is the mean latency in µs. None means that no I/O completed.
     """
 
     workload: Workload

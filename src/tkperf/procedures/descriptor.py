@@ -37,11 +37,12 @@ class Test:
         source: the chapter of the specification, or the tool, that defines the test.
         suites: the commands that offer the test.
         by_default: whether the test runs if the user names no tests.
-        table: the table of the test in profiles. A profile without the table does not offer the test. None: the
-            procedure of the test contains the numbers.
+        table: the table of the test in profiles. A profile without the table does not offer the test. None means that
+            the procedure of the test contains the numbers.
         not_used: keys of the table that belong to another test.
         shared: the shared tables of the profile that the test uses, except the demand.
-        tracked: keys of the quantities that decide steady state; empty: the test has no rule of steady state.
+        tracked: keys of the quantities that decide steady state. An empty value means that the test has no rule of
+            steady state.
         procedure: the function that returns a new generator of phases. The arguments are the profile, fitted to the
             device, and the length of the active range in bytes.
         describe: the function that returns a description of the test, line by line, with the numbers of a profile. The

@@ -69,8 +69,8 @@ ASSUMED_FILL_BYTES_PER_S = 500e6
 ASSUMED_LATENCY_NS = 1e5
 
 
-# A function that returns the rate of a workload in bytes per second, for reads and writes together; None: the rate is
-# not known.
+# A function that returns the rate of a workload in bytes per second, for reads and writes together. None means that the
+# rate is not known.
 Pace = Callable[[Workload], float | None]
 
 
@@ -147,7 +147,7 @@ def phases_ahead(
 
 
 def upcoming_phase(procedure: Procedure, answers: Sequence[Answer]) -> Phase | None:
-    """Return the next phase of a new procedure after these answers; None: the procedure has ended."""
+    """Return the next phase of a new procedure after these answers. None means that the procedure has ended."""
     given = iter(answers)
     return next(islice(phases_of(procedure, lambda _: next(given)), len(answers), None), None)
 

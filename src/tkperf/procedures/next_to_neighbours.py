@@ -245,7 +245,7 @@ def _measure_in_turn(
     does not depend on measurements.
 
     Args:
-        between: the fill before each round except the first; None: no fill.
+        between: the fill before each round except the first. None means that there is no fill.
     """
     count = sum(map(len, rounds))
     yield PhaseSequence(phases=tuple(_phases(section, rounds, table, between)))

@@ -96,7 +96,7 @@ def _unpack_with(unpacker: zlib._Decompress | lzma.LZMADecompressor, blob: bytes
 
 
 def encode_histogram(histogram: Histogram) -> bytes | None:
-    """Return a blob with the number of I/Os in each of fio's buckets; None: there are no I/Os."""
+    """Return a blob with the number of I/Os in each of fio's buckets. None means that there are no I/Os."""
     return pack_integers(histogram.dense()) if histogram.total else None
 
 

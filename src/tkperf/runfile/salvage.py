@@ -24,7 +24,7 @@ _PROBE_BYTES = 1 << 16
 
 
 def primary_code(error: BaseException) -> int:
-    """Return SQLite's primary result code of an error; 0: the error has no such code."""
+    """Return SQLite's primary result code of an error. 0 means that the error has no such code."""
     return (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 

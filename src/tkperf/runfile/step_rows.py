@@ -209,7 +209,7 @@ def step_columns(step: StepRecord) -> Columns:
 
 
 def count_streams(workload: Workload) -> int | None:
-    """Return how many rows of table stream a step has; None: the row of the step describes the whole load."""
+    """Return how many rows of table stream a step has. None means that the row of the step describes the whole load."""
     return None if workload.is_plain else len(workload.streams)
 
 

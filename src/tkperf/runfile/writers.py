@@ -38,11 +38,13 @@ class Writer:
     """The process that writes a run file.
 
     Attributes:
-        pid: the number of the process; None: the process is not visible, because it is in another container or machine.
-        user: the owner of the process; None: not known.
-        path: the path with which the process has opened the file; None: access is not allowed.
-        program: the program of the process, such as ``python3.11``; None: access is not allowed.
-        is_tkperf: whether the process is a Python that also has the database open; None: access is not allowed.
+        pid: the number of the process. None means that the process is not visible, because it is in another container
+            or machine.
+        user: the owner of the process. None means that the value is not known.
+        path: the path with which the process has opened the file. None means that access is not allowed.
+        program: the program of the process, such as ``python3.11``. None means that access is not allowed.
+        is_tkperf: whether the process is a Python that also has the database open. None means that access is not
+            allowed.
     """
 
     pid: int | None
@@ -70,7 +72,7 @@ def is_being_written(path: Path) -> bool:
 
 
 def find_writer(path: Path) -> Writer | None:
-    """Return the writer of a run file; None: no process writes the file.
+    """Return the writer of a run file. None means that no process writes the file.
 
     Raises:
         OSError: the file cannot be opened.
@@ -141,7 +143,7 @@ def _exclusive_locks() -> Iterator[tuple[int, int]]:
 
 
 def _open_files(process: Path) -> list[_Open] | None:
-    """Return the open files of a process that have a path; None: access is not allowed."""
+    """Return the open files of a process that have a path. None means that access is not allowed."""
     opened = []
     try:
         for link in (process / "fd").iterdir():

@@ -106,7 +106,9 @@ class Ahead:
         return self._load(upcoming_phase(self.procedure(), [*self.answers, answer]), after=phase)
 
     def _load(self, phase: Phase | None, *, after: Phase) -> EngineLoad | None:
-        """Return the load with which a phase begins; None: the phase has no load, or the running stream continues."""
+        """Return the load with which a phase begins. None means that the phase has no load, or that the running stream
+        continues.
+        """
         if phase is None:
             phase = self.first_of_next_test()
         if isinstance(phase, Round):
@@ -141,8 +143,8 @@ class Ahead:
         return self._left_s[case]
 
     def at_most(self, phase: Phase) -> int | None:
-        """Return the greatest number of rounds, areas or slices in the section of this phase; None: the section has
-        only one such phase.
+        """Return the greatest number of rounds, areas or slices in the section of this phase. None means that the
+        section has only one such phase.
         """
         # The number is computed at the first call, which is normally during the first purge. If it were computed
         # between a fill and the first round, it would delay the load.

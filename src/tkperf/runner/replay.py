@@ -148,7 +148,7 @@ class _Reader:
     statement_count: int = 0
 
     def read(self, procedure: Procedure) -> Phase | None:
-        """Return the first phase that is not complete in the log; None: the procedure has ended."""
+        """Return the first phase that is not complete in the log. None means that the procedure has ended."""
         for asked in drive(procedure, lambda *_: self.asked[-1].answer):
             if isinstance(asked, Statement):
                 self._find(asked)

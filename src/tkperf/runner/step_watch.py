@@ -393,7 +393,9 @@ class StepWatch:
 
     @staticmethod
     def _counts_at(moment_s: float, device_looks: Sequence[DeviceLook]) -> Counts | None:
-        """Return the counters at a moment, interpolated between readings; None: the readings are too far apart."""
+        """Return the counters at a moment, interpolated between readings. None means that the readings are too far
+        apart.
+        """
         after = bisect_left(device_looks, moment_s, key=_at_s)
         if after in (0, len(device_looks)):
             return None

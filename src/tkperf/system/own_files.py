@@ -17,7 +17,7 @@ from tkperf.system.process import ANSWER_LIMIT_S, run_command
 
 
 def _identify_files() -> tuple[int, int, int] | None:
-    """Return the identity of the file that contains tkperf's version; None: the file no longer exists."""
+    """Return the identity of the file that contains tkperf's version. None means that the file no longer exists."""
     try:
         status = Path(version.__file__).stat()
     except OSError:

@@ -111,7 +111,7 @@ def _fixed_locale() -> str:
 
 
 def find_named_fio() -> str | None:
-    """Return the path of fio in the variable TKPERF_FIO; None: the user did not set the variable."""
+    """Return the path of fio in the variable TKPERF_FIO. None means that the user did not set the variable."""
     return os.environ.get(FIO_VARIABLE) or None
 
 

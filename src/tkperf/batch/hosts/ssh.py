@@ -210,7 +210,7 @@ class SshConnection:
             raise HostSilentError(f"{self.remote_host.host}: {error}") from None
 
     def receive(self, timeout_s: float) -> FromHost | None:
-        """Return the next message; None: no message arrived in time.
+        """Return the next message. None means that no message arrived in time.
 
         Raises:
             HostSilentError: the connection has ended, or the line is not a message. The error contains the name of the

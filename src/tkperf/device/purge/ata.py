@@ -173,7 +173,7 @@ def _offer_sanitize(name: str, security: AtaSecurity, *, obstacle: str | None) -
 
 
 def find_ata_sanitize(device: str) -> float | None:
-    """Return the progress of a running sanitize as a share (0..1); None: no sanitize runs, or the drive
+    """Return the progress of a running sanitize as a share (0..1). None means that no sanitize runs, or that the drive
     reports no progress.
 
     Raises:

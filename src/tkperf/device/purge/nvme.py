@@ -158,7 +158,7 @@ def _offer_sanitize(
 
 
 def find_nvme_sanitize(device: str) -> float | None:
-    """Return the progress of a running sanitize as a share (0..1); None: no sanitize runs.
+    """Return the progress of a running sanitize as a share (0..1). None means that no sanitize runs.
 
     Raises:
         EngineError: the drive has no sanitize log, or the log cannot be read.

@@ -191,7 +191,9 @@ class MdadmSet:
 
 
 def _share(completed: str) -> float | None:
-    """Return the share in md/sync_completed, such as 0.25 for ``1000 / 4000``; None: the text has another form."""
+    """Return the share in md/sync_completed, such as 0.25 for ``1000 / 4000``. None means that the text has another
+    form.
+    """
     done, slash, whole = completed.partition("/")
     try:
         return int(done) / int(whole) if slash and int(whole) else None

@@ -66,10 +66,10 @@ class LoopBacking:
     """The file or device that a loop device reads and writes, as the loop driver reports it.
 
     Attributes:
-        file: device and inode of the file; None: the loop device uses a block device.
-        device: device number of the block device; None: the loop device uses a file.
+        file: device and inode of the file. None means that the loop device uses a block device.
+        device: device number of the block device. None means that the loop device uses a file.
         offset_bytes: the place in the file or device at which the loop device begins.
-        size_limit_bytes: the size of the used part; 0: up to the end of the file or device.
+        size_limit_bytes: the size of the used part. 0 means the part up to the end of the file or device.
     """
 
     file: FileId | None

@@ -30,7 +30,7 @@ class Mount:
         root: the folder of the file system that is mounted.
         options: the options of the file system, still escaped, because names in the options may contain commas.
         process: a process of the mount namespace in which the mount was seen.
-        seen_by: a description of this process; None: the namespace is tkperf's own.
+        seen_by: a description of this process. None means that the namespace is tkperf's own.
     """
 
     mount_id: int
@@ -105,7 +105,9 @@ class MountedPath:
 
 
 def find_mounted_path(path: str | Path, mounts: Sequence[Mount], proc_root: Path) -> MountedPath | None:
-    """Return the place to which a path leads; None: the path cannot be opened, or its mount is not visible."""
+    """Return the place to which a path leads. None means that the path cannot be opened, or that its mount is not
+    visible.
+    """
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (OSError, ValueError):

@@ -61,7 +61,9 @@ class TargetNodes:
         return (*self.nodes.values(), *self.underlying.values())
 
     def name_of(self, status: os.stat_result) -> str | None:
-        """Return the name of a file or node if it is part of the target; None: it is not part of the target."""
+        """Return the name of a file or node if it is part of the target. None means that it is not part of the
+        target.
+        """
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFREG:
             return self.files.get((status.st_dev, status.st_ino))

@@ -53,16 +53,16 @@ class FlashModel:
         suspend_us: time that a read waits for a die that programs.
         flush_us: time of a flush. The time is short if capacitors protect the buffer.
         map_unit_bytes: unit of the address map. A smaller random write causes a read and a write of a whole unit.
-        map_cached_bytes: amount of addresses that the part of the map in memory covers; None: all addresses.
+        map_cached_bytes: amount of addresses that the part of the map in memory covers. None means all addresses.
         slc_bytes: fixed size of the cache of cells with one bit each.
         slc_free_share: share of the unused capacity that also serves as cache of one-bit cells.
         slc_program_us: the same as ``program_us``, but for cells with one bit each.
         fold_first: if True and the cache is full, the drive frees cache before each write. If False, writes bypass the
             full cache.
         idle_reserve_percent: share of the capacity that the drive frees while it is idle.
-        throttle_at: load (share of the interface's rate, averaged over ``warm_up_s``) at which the drive
-            is too hot; None: never. The drive then serves ``throttle_share`` of its rate until the load
-            has fallen to ``cool_at``.
+        throttle_at: load (share of the interface's rate, averaged over ``warm_up_s``) at which the drive is too hot.
+            When this load is reached, the drive serves ``throttle_share`` of its rate until the load has fallen to
+            ``cool_at``. None means that the drive is never too hot.
         idle_c, heat_c: the temperature after a long time without load, and the rise of the temperature after a long
             time at the interface's rate. Between these values, the temperature follows the averaged load.
         housekeeping_every_s, housekeeping_s: interval and duration of internal work, which occupies

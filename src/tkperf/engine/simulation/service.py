@@ -248,7 +248,7 @@ class SimulatedDrive(Protocol):
     """A running model of a drive. Its methods raise EngineError after the drive has failed permanently.
 
     Attributes:
-        warning_c: the drive's own temperature limit in degrees Celsius; None: the drive has no limit.
+        warning_c: the drive's own temperature limit in degrees Celsius. None means that the drive has no limit.
         flush_s: the time of a flush of the write cache.
         reads_go_first: whether reads overtake writes. They still wait ``suspend_s`` for a die that programs.
     """
@@ -279,7 +279,7 @@ class SimulatedDrive(Protocol):
         ...
 
     def read_log(self, at_s: float) -> Reading | None:
-        """Return the log of the drive at the time ``at_s``; None: the drive has no log."""
+        """Return the log of the drive at the time ``at_s``. None means that the drive has no log."""
         ...
 
 

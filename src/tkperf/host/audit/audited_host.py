@@ -153,13 +153,12 @@ class AuditedHost:
 
     Attributes:
         cpus: the numbers of the CPUs on which tkperf and the engine may run.
-        lasts_s: the longest time in seconds that the run may take. Only work that is due within this time
-            counts.
-        outstanding: the number of outstanding I/Os of the heaviest load; None: not known.
+        lasts_s: the longest time in seconds that the run may take. Only work that is due within this time counts.
+        outstanding: the number of outstanding I/Os of the heaviest load. None means that the value is not known.
         is_root: whether tkperf runs as root.
         engine: the name of the engine that issues the I/O.
         ioengines: the interfaces to the kernel that the engine can use, with the preferred interface first.
-        ioengine: the interface that a run would use, according to a trial; None: the engine could not try any
+        ioengine: the interface that a run would use, according to a trial. None means that the engine could not try any
             interface.
         instead_of: the preferred interface that does not work on this host, with the reason.
         rounding: the engine's version, if this version rounds queue depths up with io_uring and no run is planned.
@@ -193,8 +192,8 @@ class AuditedHost:
 
     @cached_property
     def processes(self) -> frozenset[str] | None:
-        """Return the names of all running programs, which the kernel shortens to 15 characters; None: the names are not
-        known.
+        """Return the names of all running programs, which the kernel shortens to 15 characters. None means that the
+        names are not known.
         """
         names = {text(process / "comm") for process in self.proc.glob("[0-9]*")}
         found = frozenset(name for name in names if name)

@@ -331,8 +331,8 @@ def read_blocks(name: str, value: str | None, kb_base: int) -> Sides[Blocks]:
 
 
 def read_split(value: str | None, kb_base: int) -> Sides[Blocks | None]:
-    """Return the sizes of each direction with their percentages, from ``bssplit``; None: the sizes of ``bs`` apply to
-    the direction.
+    """Return the sizes of each direction with their percentages, from ``bssplit``. None means that the sizes of ``bs``
+    apply to the direction.
     """
     return _map_sides(value, lambda text: _parse_split(text, kb_base), None)
 

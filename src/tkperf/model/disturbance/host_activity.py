@@ -125,8 +125,8 @@ def _logged(lines: Sequence[str]) -> Iterator[_Found]:
 
 
 def find_trouble(line: str) -> DisturbanceCode | None:
-    """Return the kind of trouble that a line of the kernel log reports about the device. None: the line reports nothing
-    important.
+    """Return the kind of trouble that a line of the kernel log reports about the device. None means that the line
+    reports nothing important.
     """
     if _LINK.search(line):
         return DisturbanceCode.LINK_CHANGE

@@ -140,7 +140,7 @@ class Counts:
     """The counts that the kernel has kept for a device since the device appeared.
 
     ``in_flight`` is the number of I/Os that are not complete. If the device is a partition, ``others_bytes`` are the
-    bytes that the rest of the disk moved; None: the device is not a partition.
+    bytes that the rest of the disk moved. None means that the device is not a partition.
     """
 
     read_bytes: int
@@ -158,7 +158,7 @@ class DeviceLook:
 
     ``at_s`` is the time on the run's clock. ``suspended_s`` is the total time for which the host was suspended.
     ``counts`` is None for a target without counters, such as a file. ``counting`` is the setting ``queue/iostats`` of
-    the kernel, which switches the counters on; None: not known.
+    the kernel, which switches the counters on. None means that the value is not known.
     """
 
     at_s: float
@@ -356,8 +356,8 @@ def _foreign(compared: Compared) -> Disturbance | None:
 
 
 def _burst(compared: Compared) -> tuple[float, str] | None:
-    """Return the start, in s of the run, and a description of the second with the most foreign bytes. None: no second
-    has many foreign bytes.
+    """Return the start, in s of the run, and a description of the second with the most foreign bytes. None means that
+    no second has many foreign bytes.
     """
     bursts = []
     for side in compared.sides:
@@ -406,8 +406,8 @@ def _missing(compared: Compared) -> Disturbance | None:
 
 
 def find_refutation(compared: Compared) -> str | None:
-    """Return the reason why fio's count of the step cannot be true; None: the counters of the device do not refute the
-    count.
+    """Return the reason why fio's count of the step cannot be true. None means that the counters of the device do not
+    refute the count.
 
     A device that counts nothing although ``queue/iostats`` is 1 does not refute fio, because some drivers never count.
     The step is only marked as disturbed.

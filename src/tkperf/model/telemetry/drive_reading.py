@@ -37,10 +37,10 @@ class Reading:
         media_errors: number of times that the drive could not read data or could not keep data undamaged.
         percentage_used: used share of the rated life, in %. The value may exceed 100.
         spare_percent: remaining share of the spare blocks that the new drive had, in %.
-        critical_warning: the bits defined by NVM Express; 0: no warning.
+        critical_warning: the bits defined by NVM Express. 0 means that there is no warning.
         warning_minutes, critical_minutes: time above the drive's own temperature limits.
-        thermal_1_count, thermal_2_count: number of times that the drive throttled itself lightly, and heavily, to
-            keep the temperatures that the host set (NVM Express: host controlled thermal management).
+        thermal_1_count, thermal_2_count: number of times that the drive throttled itself lightly, and heavily, to keep
+            the temperatures that the host set (NVM Express: host controlled thermal management).
         thermal_1_s, thermal_2_s: duration of light, and of heavy, throttling.
         throttle_events: number of times that the drive throttled itself because of heat (OCP's log).
         throttling: whether the drive throttles itself at the time of the reading.
@@ -154,8 +154,8 @@ _LONGEST = 200
 
 
 def count(value: object) -> int | None:
-    """Return a counter as an integer; None: the value is not a counter. Some versions of the tools write numbers of 128
-    bits as text, with or without separators.
+    """Return a counter as an integer. None means that the value is not a counter. Some versions of the tools write
+    numbers of 128 bits as text, with or without separators.
     """
     if isinstance(value, str):
         digits = value.replace(",", "").replace(" ", "")
@@ -168,13 +168,15 @@ def count(value: object) -> int | None:
 
 
 def scaled(value: object, unit_bytes: int) -> int | None:
-    """Return a counter in bytes; None: the value is not a counter, or no drive could have written so many bytes."""
+    """Return a counter in bytes. None means that the value is not a counter, or that no drive could have written so
+    many bytes.
+    """
     number = count(value)
     return None if number is None else count(number * unit_bytes)
 
 
 def read_temperature(value: object) -> float | None:
-    """Return a temperature in degrees Celsius; None: no drive can have this temperature."""
+    """Return a temperature in degrees Celsius. None means that no drive can have this temperature."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if LEAST_C <= value <= MOST_C else None
@@ -261,8 +263,8 @@ _OCP_GUID = "afd514c97c6f4f9ca4f2bfea2810afc5"
 
 
 def parse_power_state(text: str) -> int | None:
-    """Return the number of the power state from the output of ``nvme get-feature --feature-id=2``; None: the output
-    contains no such number.
+    """Return the number of the power state from the output of ``nvme get-feature --feature-id=2``. None means that the
+    output contains no such number.
     """
     found = _POWER.search(text)
     return None if found is None else int(found[1], 16) & _POWER_STATE_BITS
@@ -284,7 +286,9 @@ def parse_controller(document: LogDocument, *, drive: str) -> DriveFacts:
 
 
 def _celsius(kelvin: object) -> float | None:
-    """Return a temperature in degrees Celsius; None: the temperature is not known. A drive reports 0 K in this case."""
+    """Return a temperature in degrees Celsius. None means that the temperature is not known. A drive reports 0 K in
+    this case.
+    """
     if isinstance(kelvin, bool) or not isinstance(kelvin, int | float):
         return None
     return read_temperature(kelvin - KELVIN_OF_0_C)

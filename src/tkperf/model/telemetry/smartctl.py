@@ -76,7 +76,7 @@ def _unit(amount: Amount | None) -> int | None:
 
 
 def find_failure(document: LogDocument) -> str | None:
-    """Return the reason why a document contains no data; None: the document contains data."""
+    """Return the reason why a document contains no data. None means that the document contains data."""
     run = table(document.get("smartctl"))
     messages = [text for message in rows(run.get("messages")) if (text := read_word(message.get("string")))]
     status = count(run.get("exit_status"))

@@ -77,8 +77,8 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
     ]
 
     def fault(self, profile: Profile) -> str | None:
-        """Return the first fault, such as ``load NAME, key K: reason`` or ``phase 2 (rounds), key K: reason``; None:
-        there is no fault.
+        """Return the first fault, such as ``load NAME, key K: reason`` or ``phase 2 (rounds), key K: reason``. None
+        means that there is no fault.
         """
         rules = self.rules(profile)
         if rules.max_rounds < rules.window_rounds:
@@ -253,8 +253,8 @@ def _in_range(load: Load) -> str | None:
 
 
 def _in_kind(load: Load) -> str | None:
-    """Return the first fault in the keys for trims, flushes, pauses and partly random access; None: there is no
-    fault.
+    """Return the first fault in the keys for trims, flushes, pauses and partly random access. None means that there is
+    no fault.
     """
     sizes_kib = [size_kib for size_kib, _ in load.block_shares] or [load.block_size_kib or 0]
     key = "block_shares" if load.block_shares else "block_size_kib"

@@ -76,7 +76,9 @@ class ProfileTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     source: Source
 
     def fault(self, profile: Profile) -> str | None:
-        """Return the first fault that the types cannot exclude, as ``name: reason``; None: there is no fault."""
+        """Return the first fault that the types cannot exclude, as ``name: reason``. None means that there is
+        no fault.
+        """
         return None
 
 
@@ -270,7 +272,7 @@ class SteppedTable(TestTable, frozen=True, kw_only=True):
 
 
 def find_size_fault(size_kib: float) -> str | None:
-    """Return the reason why a block size is impossible; None: the size is possible."""
+    """Return the reason why a block size is impossible. None means that the size is possible."""
     size_bytes = size_kib * KIB
     return f"{size_bytes:g} bytes is not a multiple of 512 bytes" if size_bytes % 512 else None
 
@@ -366,7 +368,7 @@ class Profile:
 
 
 def find_fault(profile: Profile) -> str | None:
-    """Return the first fault of a profile, as ``key: reason``; None: there is no fault."""
+    """Return the first fault of a profile, as ``key: reason``. None means that there is no fault."""
     for key, table in profile.tables.items():
         fault = _in_any_table(table) or table.fault(profile)
         if fault:
