@@ -56,7 +56,7 @@ KEY_PREFIX = "own_workload."
 
 
 class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
-    """The keys at the top of a workload file."""
+    """The content of a workload file, with the keys at the top of the file."""
 
     source: Source = "a workload file"
     format: Annotated[Literal[1], means("version of this format")]
