@@ -242,7 +242,8 @@ def sort_drives(batch_result: BatchResult) -> list[BatchDriveResult]:
 
     The order is: drives that failed, drives that miss a claim, drives whose run ended early, drives with a claim that
     is not judged, all other finished drives, and drives that have not finished yet. Within each group, the drive with
-    the smallest margin is first. Without claims, the drive that differs most from the other drives is first.
+    the smallest margin is first. Without claims, each group begins with the drive that differs most from the other
+    drives.
     """
     scores = {number: abs(found[0][0].score) for number, found in batch_result.outliers.items()}
 

@@ -1,5 +1,5 @@
-"""Check claims against a run. A claim is a promise of a data sheet, or a result of an earlier run that a new run must
-reach again.
+"""Check claims against a run. A claim is a promise of a data sheet, or the requirement that a result is not worse than
+in an earlier run.
 
 A claims file is TOML (docs/reference/claims.md). Every claim is met, not met, not measured or inconclusive. The state
 depends only on the value. The result also contains the margin, and states whether the opposite state is possible within

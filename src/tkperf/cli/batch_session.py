@@ -190,7 +190,7 @@ def _conduct(
 
 @contextmanager
 def until_it_begins() -> Iterator[ExitStack]:
-    """Run the callbacks in the stack if the batch does not begin. The caller adds these callbacks."""
+    """Yield a stack to which the caller adds callbacks. If the batch does not begin, these callbacks are run."""
     with ExitStack() as undone:
         try:
             with ended_by_signals(once=False):

@@ -31,7 +31,8 @@ SMALL_IN_ROW, SMALL_WIDTH, SMALL_SCALE = 4, 190, 100 / 170
 _TOO_LONG = re.compile(r"(\S{40})(?=\S)")
 # The greatest number of columns of a list.
 MOST_COLUMNS = 7
-# Lengths in characters. The first two are one line of the header of a page, and the last is two lines of a column.
+# The greatest lengths of texts, in characters. The footer and the texts at the top of a page must fit on one line. A
+# fact must fit on two lines of a column.
 MOST_OF_BANNER = 120
 MOST_OF_ABOUT = 160
 MOST_OF_FACT = 64

@@ -85,8 +85,8 @@ class _Finder:
                 self._values.setdefault((value.key, value.load), {}).setdefault(place, []).append((number, value))
 
     def find_fixed(self, fixed: FixedFigure) -> DecisionFigure | None:
-        """Return a fixed figure at the place where most runs have a value. If no two runs measured a figure of writes
-        in a test, the rate of a stream of writes is used.
+        """Return a fixed figure at the place where most runs have a value. If fewer than two runs measured a figure of
+        writes in a test, the rate of a stream of writes is used.
         """
         best: tuple[_Place, _Runs] | None = None
         for load in range(len(fixed.loads)):

@@ -484,7 +484,7 @@ DEEP = 0.5
 NEARLY_DEEP = 0.6
 BACK = 0.75
 NOISE_SIGMAS = 8.0
-# Noise alone does not last for this number of values. A drop with fewer values must be nearly to zero and far beyond
+# Noise alone does not last for this number of values. A drop with fewer values must fall nearly to zero and far beyond
 # the noise. The fall must also be large in comparison with the highest rise, because noise with heavy tails deviates to
 # both sides.
 LASTING = 3
