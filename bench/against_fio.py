@@ -166,8 +166,8 @@ def find_beyond(result: dict[str, dict[str, dict[str, float]]]) -> list[str]:
 
 
 def read_options(doc: str) -> tuple[argparse.Namespace, Step]:
-    """Return the options for a comparison of pairs of steps, and the step. ``doc`` is the description of the
-    program.
+    """Return the options for a comparison of pairs of steps, and the step that they describe. ``doc`` is the docstring
+    of the script.
     """
     parser = argparse.ArgumentParser(description=doc.split("\n", maxsplit=1)[0])
     parser.add_argument("--pairs", type=int, default=30)

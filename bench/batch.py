@@ -321,8 +321,8 @@ def describe(name: str, found: Sequence[float], costs: Sequence[Costs]) -> dict[
 
 
 def extrapolate(one: dict[str, float], several: dict[str, float], drives: int) -> None:
-    """Print the share of a CPU that a batch would use with steps of a minute. The share consists of a constant part for
-    watching and a part for each step.
+    """Print the share of a CPU that a batch would use with steps of a minute. One part of this share is constant and is
+    used for watching the drives. The other part is used for each step.
     """
     per_step = (several["cpu_percent"] - one["cpu_percent"]) / (several["steps_per_s"] - one["steps_per_s"])
     looking = one["cpu_percent"] - per_step * one["steps_per_s"]

@@ -166,7 +166,7 @@ def limit(cpus: float | None) -> None:
 
 
 def throttled_times() -> int:
-    """Return how often the group had used up its CPU time, according to the kernel."""
+    """Return how often the kernel counted that the control group had used up its CPU time."""
     lines = (group_folder() / "cpu.stat").read_text().splitlines()
     return int(dict(line.split() for line in lines)["nr_throttled"])
 

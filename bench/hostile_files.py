@@ -66,7 +66,7 @@ COMMANDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The CPU time and memory of one command, and the last line that the command printed."""
+    """The CPU time and the memory of one command, with the last line that the command printed."""
 
     command: str
     cpu_s: float

@@ -60,7 +60,7 @@ Figures = Mapping[str, Mapping[str, float]]
 
 
 def build_step(duration_s: float, reader_iops: float | None) -> Step:
-    """Return a step with the three streams, each in a separate part of the device."""
+    """Return a step in which the three streams run. Each of them uses a separate part of the device."""
     parts = [ActiveRange(offset_bytes=third * (320 << 20), length_bytes=320 << 20) for third in range(3)]
     reader = Workload(
         access=Access.RANDOM,

@@ -114,7 +114,7 @@ def _as_beside(text: str) -> str:
 
 
 def _without_ways_out(page: Path, source: Path) -> str:
-    """Return a page in which links to files outside the site, such as sources, are plain text."""
+    """Return the page with plain text in place of links to files outside the site, such as sources."""
     up = "../" * (len(page.relative_to(source).parts) - 1)
 
     def lead(link: re.Match[str]) -> str:

@@ -63,7 +63,7 @@ class Place:
 
     Attributes:
         prefix: the folder from which the files will be used.
-        root: the folder to which the files are written now: the prefix, or the folder of a packager.
+        root: the folder into which the files are written now. It is either the prefix or the folder of a packager.
     """
 
     prefix: Path
@@ -298,7 +298,9 @@ def _first_words() -> Iterator[tuple[str, str]]:
 
 
 def _remove_tree(place: Place, tree: str, installed: Installed) -> None:
-    """Remove a tree file by file: all listed files, or all possible files if the installation was interrupted."""
+    """Remove a tree file by file. If the installation was interrupted, remove all files that it can have created.
+    Otherwise remove all listed files.
+    """
     folder = place.root / tree
     try:
         files = json.loads((folder / FILES).read_text())

@@ -110,7 +110,7 @@ def put_packages(uv: Uv, *where: str | Path, python: Path, extras: tuple[str, ..
 
 
 def forget_origin(folder: Path) -> None:
-    """Remove the records that uv makes for its own use about the wheel.
+    """Remove the records about the wheel that uv makes for its own use.
 
     Also remove deleted files from the lists of files, because the checksum of a script depends on the folder in which
     the script was made.

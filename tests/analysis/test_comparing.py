@@ -505,8 +505,8 @@ def test_a_level_stream_is_compared_as_a_whole() -> None:
 
 
 def test_headlines_are_what_a_data_sheet_names() -> None:
-    """The headlines of a comparison are 4 KiB reads, the mix and writes. If two tests have the same load, each headline
-    names its test.
+    """The headline figures of a comparison are 4 KiB reads, the mix and writes. If two tests have the same load, each
+    headline figure names its test.
     """
     cells = {work(mix, size): (10.0, 11.0) for mix in (100, 65, 50, 0) for size in (4096, 8192)}
     tests = {"iops": [made_up_section("IOPS", cells)]}

@@ -356,8 +356,8 @@ def test_a_figure_of_a_single_run_has_a_line_and_no_column() -> None:
 
 
 def test_a_single_demand_may_differ_and_the_head_says_so() -> None:
-    """A figure with one demand in each run is ranked even if the demands differ. The column head then contains "own
-    demand".
+    """A figure with one demand in each run is ranked even if the demands differ. The heading of its column then
+    contains "own demand".
     """
     comparison, decision = decide(run_of("A", {READ: 1.0}), run_of("B", {replace(READ, jobs=8): 4.0}))
     figure = figure_of(decision, "random_read")
@@ -475,8 +475,8 @@ def test_only_runs_that_are_long_enough_say_sustained() -> None:
 
 
 def test_writes_of_a_log_have_a_line() -> None:
-    """Single writes at queue depth 1 have a line for their p99.9 latency, because a program that writes a log waits for
-    each write.
+    """Single writes at queue depth 1 have a separate line for their p99.9 latency, because a program that writes a log
+    waits for each write.
     """
     one_write = replace(WRITE, jobs=1, io_depth=1)
     lines = uses_of(*(run_of(name, {one_write: of}) for name, of in (("A", 95.0), ("B", 276.0))))

@@ -111,7 +111,7 @@ def test_seconds_are_those_of_the_charts(run_file: RunFile, known: Known) -> Non
     ],
 )
 def test_what_has_not_the_form_is_refused(text: str, reason: str) -> None:
-    """A selection with a wrong form is refused before the run file is opened."""
+    """If the form of a selection is wrong, it is refused before the run file is opened."""
     with pytest.raises(UsageError, match=reason) as caught:
         parse_selection(text)
     assert str(caught.value).startswith(f"--histogram '{text}'")
@@ -198,7 +198,7 @@ def test_the_page_has_the_histogram_of_every_round(known: Known) -> None:
 
 
 def test_the_command_refuses_before_it_writes(tmp_path: Path) -> None:
-    """The command refuses a selection that does not exist before it writes a report."""
+    """If a selection does not exist, the command refuses it before it writes a report."""
     from click.testing import CliRunner
 
     from tkperf.cli.main import cli

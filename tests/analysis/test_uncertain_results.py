@@ -70,7 +70,7 @@ def even(value: float, half: float, basis: Basis = Basis.ROUNDS) -> Uncertainty:
 
 
 def run_with(values: Sequence[float | None], uncertainty: Uncertainty | None, test: str = "iops") -> RunResult:
-    """Return a run with one cell. All figures of the cell have this uncertainty."""
+    """Return a run with one cell. All figures of the cell have the given uncertainty."""
     section = made_up_section(TESTS[test], {work(): values})
     (cell,) = section.cells
     known = None

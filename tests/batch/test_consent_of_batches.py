@@ -40,8 +40,8 @@ def write(folder: Path, *lines: str) -> Path:
     st.sampled_from(["", "  # bay 7", "\t# first"]),
 )
 def test_a_line_for_each(lines: list[str], others: list[str], ending: str) -> None:
-    """A file with a line for each drive confirms the drives. The lines may be in any order, with comments, blank lines
-    and surrounding spaces.
+    """A file that contains a line for each drive confirms the drives. The lines may be in any order. Comments, blank
+    lines and surrounding spaces are permitted.
     """
     first, *rest = lines
     # A path may contain the character that begins a comment.

@@ -179,7 +179,7 @@ FakeFio = Callable[[str], str]
 
 @pytest.fixture
 def fake_fio(tmp_path: Path) -> FakeFio:
-    """Return a function that creates a PATH on which fio is a given shell script."""
+    """Return a function that creates a PATH. On this PATH, fio is the given shell script."""
 
     def make(script: str) -> str:
         folder = tmp_path / "bin"

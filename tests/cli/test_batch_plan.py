@@ -168,7 +168,7 @@ def test_no_drive_at_all_is_left() -> None:
 
 
 def test_a_link_over_its_budget() -> None:
-    """If the drives exceed the budget of a link, the plan has a caution with the name of the link. A strict batch is
+    """If the drives exceed the budget of a link, the plan contains a caution that names the link. A strict batch is
     refused for the same reason.
     """
     estimate = look("sim:sata-ssd", "sim:sata-ssd")

@@ -1,4 +1,4 @@
-"""Detached runs: starting them, leaving the terminal, watching, asking for the status, and stopping."""
+"""Detached runs. The tests start a run, leave the terminal, watch the run, ask for its status, and stop it."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def test_a_run_of_no_suite(run_file: Path) -> None:
 
 @pytest.mark.parametrize(("option", "value"), [("no_purge", "no"), ("tune", "/etc"), ("strict", 1)])
 def test_a_switch_that_is_neither_on_nor_off(option: str, value: object, run_file: Path) -> None:
-    """A switch in a run file must be true or false. Otherwise tkperf would read every non-empty text as true."""
+    """A switch in a run file must be true or false. Otherwise tkperf would interpret every non-empty text as true."""
     options = fact(run_file, "options")
     assert isinstance(options, dict)
     edit(run_file, options=options | {option: value})

@@ -167,8 +167,8 @@ def test_a_history_marks_its_firmware_and_trend() -> None:
 
 
 def test_more_runs_than_colours_have_a_median_a_band_and_named_outliers() -> None:
-    """If a comparison has more runs than colours, its charts show the median with a band of the middle half. A run far
-    from all others has a separate curve.
+    """If a comparison has more runs than colours, its charts show the median, and a band that contains the middle half
+    of the runs. A run that is far from all other runs has a separate curve.
     """
     factors = [1 + number / 100 for number in range(13)] + [9.0]
     runs = [run_of(f"lab-{number:02}", factor) for number, factor in enumerate(factors)]

@@ -99,7 +99,9 @@ def test_a_tile_is_the_cell_of_a_comparison() -> None:
 
 @pytest.mark.parametrize(("half_percent", "alarm"), [(None, False), (19.0, False), (21.0, True)])
 def test_a_tile_with_a_wide_interval_is_a_caution(half_percent: float | None, alarm: bool) -> None:
-    """A tile with an interval wider than 20 % of its value has the same colour as a figure that was not steady."""
+    """If the interval of a tile is wider than 20 % of its value, the tile has the same colour as a figure that was not
+    steady.
+    """
     run = run_of()
     iops = section_of({READ: 98_000.0, WRITE: 27_000.0}, half_percent=half_percent)
     tests = (replace(run.tests[0], sections=(replace(iops, plan=run.tests[0].sections[0].plan),)), *run.tests[1:])

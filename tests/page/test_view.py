@@ -162,8 +162,8 @@ def test_a_stream_shows_its_first_and_last_slice(view: ReportView, result: RunRe
 
 
 def test_every_linked_cell_opens_what_was_measured(view: ReportView, run_file: Path) -> None:
-    """Each link in a table opens a cell with the recorded seconds to five digits and with the exact buckets of its
-    histogram.
+    """Each link in a table opens a cell. The cell contains the recorded seconds to five digits and the exact buckets of
+    its histogram.
     """
     cells = {cell.key: cell for cell in view.cells}
     links = {

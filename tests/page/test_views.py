@@ -176,7 +176,9 @@ def test_a_block_size_that_is_not_complete_is_named(run: Path) -> None:
 
 
 def test_periodic_spikes_come_first(tmp_path: Path) -> None:
-    """Periodic spikes are the first headline, and the first chart of the page then shows the maximum latency."""
+    """If periodic spikes were found, they are the first headline figure, and the first chart of the page shows the
+    maximum latency.
+    """
     result = simulate(tmp_path, run_info(), suite={"writesat": SSD_TESTS["writesat"]})
     (test,) = result.tests
     (section,) = test.sections

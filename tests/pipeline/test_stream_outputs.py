@@ -243,7 +243,9 @@ def test_the_first_screen_names_each_stream_with_its_answer(run_path: Path) -> N
 
 
 def test_a_stream_that_missed_its_offered_rate_says_so(run_path: Path) -> None:
-    """The headline of a stream with a backlog is an alarm with its rate and its share of the offered rate."""
+    """If a stream has a backlog, its headline is an alarm. It contains the rate of the stream and its share of the
+    offered rate.
+    """
     section = section_of(run_path, "Rounds")
     (log,) = (stream for stream in find_streams(section) if stream.name == "log")
     assert log.missed_percent is None

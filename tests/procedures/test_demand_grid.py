@@ -148,8 +148,8 @@ def test_what_is_moved_at_full_length_is_the_workloads(name: str, most_off: floa
 
 
 def test_the_workload_is_the_specifications() -> None:
-    """The workloads are those of the specification. CBW has twelve block sizes, uses 4 KiB for 67 % of its I/Os and
-    sends half of its accesses to 5 % of the range. DIRTH has the OLTP workload.
+    """The tests use the workloads of the specification. CBW has twelve block sizes. 67 % of its I/Os have 4 KiB, and
+    half of its accesses are in 5 % of the range. DIRTH uses the OLTP workload.
     """
     loads = {}
     for name in ("cbw", "dirth"):

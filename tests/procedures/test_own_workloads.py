@@ -452,8 +452,8 @@ def test_a_named_test_and_a_file_run_in_one_run(tmp_path: Path) -> None:
 
 
 def test_the_run_file_has_the_whole_description(tmp_path: Path) -> None:
-    """The run file contains the whole description of a user-defined test as plain data, so that another host finds the
-    same test in the file. A damaged description leads to no test.
+    """The run file contains the whole description of a user-defined test as plain data. Another host therefore finds
+    the same test in the file. If the description is damaged, no test is found.
     """
     test, profile = own(EVERYTHING, tmp_path)
     stored = msgspec.json.decode(msgspec.json.encode(profile.as_plain_data()))

@@ -123,7 +123,7 @@ def test_the_metadata_names_license_and_python(artefacts: Artefacts) -> None:
 
 
 def test_the_same_commit_gives_the_same_bytes(artefacts: Artefacts, tmp_path: Path) -> None:
-    """An sdist that is built again from the same commit, with another umask, has the same bytes."""
+    """If an sdist is built again from the same commit with another umask, its bytes do not change."""
     environment = {**artefacts.environment, "TKPERF_MAN_PAGES": str(_man_pages_of(artefacts, tmp_path / "man"))}
     again = build(SOURCES, "sdist", tmp_path / "again", **environment)
     assert (again.name, again.read_bytes()) == (artefacts.sdist.name, artefacts.sdist.read_bytes())

@@ -48,7 +48,7 @@ def at_slices(act: Callable[[int], None], *numbers: int) -> Callable[[Event], No
 
 @pytest.mark.parametrize("read_percent", [0, 65])
 def test_memory_grows_by_little_for_each_slice(read_percent: int, tmp_path: Path) -> None:
-    """Each slice of a stream needs little memory. The 4,320 slices of a minute in three days must not need more than a
+    """Each slice of a stream needs little memory. The 4,320 one-minute slices of three days must not need more than a
     few MB.
     """
     profile = BENCH.write_profile(tmp_path, 120 * 2 / 3600, read_percent, slice_s=2)

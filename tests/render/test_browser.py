@@ -171,7 +171,9 @@ def test_lines_below_a_title_are_no_wider_than_the_chart(visit: Visit) -> None:
 
 @pytest.mark.report_of("iops")
 def test_the_way_back_closes_a_cell(visit: Visit) -> None:
-    """The back button of the browser closes a cell and keeps the report. The forward button opens the cell again."""
+    """The back button of the browser closes a cell, and the report remains open. The forward button opens the cell
+    again.
+    """
     visit.open()
     visit.page.locator(f"td button[data-cell='{CELL}']").click()
     visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")

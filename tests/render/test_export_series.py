@@ -44,8 +44,8 @@ READINGS = (
 
 
 def test_openmetrics_is_read_by_prometheus(run: tuple[RunResult, list[Step], dict[int, list[Sample]]]) -> None:
-    """The parser of Prometheus' own client reads the export. The export contains every second once, at the end of the
-    second, with its values. A value that was not measured is not exported as 0.
+    """The parser of Prometheus' own client can read the export. The export contains every second exactly once, with its
+    values. The time of a second is its end. A value that was not measured is not exported as 0.
     """
     result, steps, seconds = run
     text = "".join(

@@ -477,8 +477,8 @@ def test_the_dialogs_histogram_has_the_same_bins(charts: Charts) -> None:
 
 @pytest.mark.parametrize(("series", "in_order_of_ends"), [("R/W %", False), ("QD", True)])
 def test_mixes_have_one_order_in_every_legend(series: str, in_order_of_ends: bool) -> None:
-    """A legend of mixes lists them in the order of the specification, from reads to writes. A legend of other values
-    uses the order in which the curves end, from the highest to the lowest.
+    """A legend of mixes lists them in the order of the specification, from reads to writes. Any other legend uses the
+    order in which the curves end, from the highest to the lowest.
     """
     names = ["100/0", "95/5", "65/35", "50/50", "35/65", "5/95", "0/100"]
     curves = tuple(

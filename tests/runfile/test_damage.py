@@ -329,8 +329,8 @@ def test_facts_of_a_host_are_checked_too(path: Path) -> None:
 
 
 def test_facts_of_every_depth_that_is_written_are_read(path: Path) -> None:
-    """Nested facts that tkperf writes are read back unchanged: members of a set with sources and gaps, and infinite
-    limits.
+    """Nested facts that tkperf writes are read back unchanged. Examples are members of a set with sources and gaps, and
+    infinite limits.
     """
     member = {"capacity_bytes": 5, "sources": {"model": "smartctl"}, "gaps": ["none"]}
     device: dict[str, object] = {"capacity_bytes": None, "members": [member], "sources": {}, "gaps": []}

@@ -374,8 +374,8 @@ class BadOutputError(TkperfError):
 
 
 def test_an_observer_that_fails_at_the_end_of_a_test_hides_neither_it_nor_the_reason() -> None:
-    """If an observer fails at the end of a test, the end and the original reason are still reported. The other
-    observers receive both.
+    """If an observer fails at the end of a test, the end and the original reason are still reported to all other
+    observers.
     """
 
     class Idle(SpyEngine):

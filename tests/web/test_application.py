@@ -244,8 +244,8 @@ def test_a_job_that_failed_has_a_page_with_the_reason(
 
 
 def test_files_of_one_run_that_differ_have_addresses_of_their_own(client: TestClient) -> None:
-    """If files of one run differ, each file has its own pages, downloads, data and comparisons. The shared id leads to
-    a list of these files.
+    """If the files of one run differ, each file has its own pages, downloads, data and comparisons. The shared id leads
+    to a list of these files.
     """
     listed = client.get("/api/runs").json()["runs"]
     both = {run["file"]: run for run in listed if run["uuid"] == TWICE.replace("-", "")}

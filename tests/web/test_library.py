@@ -208,7 +208,7 @@ def test_runs_of_a_batch_lie_next_to_it() -> None:
 
 
 def test_an_id_is_never_a_text_of_the_file() -> None:
-    """The id of a run is a UUID or a digest, and never a text of the file, because a file may contain any text."""
+    """The id of a run is a UUID or a digest. It is never a text of the file, because a file may contain any text."""
     ids = {
         find_run_id(run_info(uuid=uuid, name=name))
         for uuid in (None, "../../etc/passwd", "x" * 10_000)
@@ -489,8 +489,8 @@ def test_the_row_of_a_run_has_what_its_report_says(tmp_path: Path) -> None:
     ],
 )
 def test_each_difference_in_content_is_another_digest(tmp_path: Path, change: str) -> None:
-    """Each difference in content leads to another digest of the file, even if only a warning, a fact, or a figure
-    outside the log differs.
+    """If the contents of two files differ, their digests differ, even if only a warning, a fact, or a figure outside
+    the log is different.
     """
     simulate(tmp_path, run_info(uuid=str(UUID(int=1))), suite={"iops": IOPS})
     path = tmp_path / "run.tkperf"

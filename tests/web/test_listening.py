@@ -107,8 +107,8 @@ def test_a_long_address_is_refused_in_words(tmp_path: Path) -> None:
 
 
 def test_it_takes_as_many_connections_as_it_may(tmp_path: Path) -> None:
-    """The server raises its limit of open files to the hard limit, because an ordinary limit is 1024, and each browser
-    needs several connections.
+    """The server raises its limit of open files to the hard limit. The usual limit is 1024, but each browser needs
+    several connections.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, hard - 1), hard))

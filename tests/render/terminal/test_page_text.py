@@ -103,7 +103,7 @@ def test_a_reason_that_several_figures_share_is_printed_once() -> None:
 
 
 def test_a_reason_of_one_figure_is_in_its_line_if_it_fits() -> None:
-    """The reason of a single figure is in the line of the figure. In a terminal that is too narrow, the reason is below
+    """The reason for a single figure is in the line of the figure. If the terminal is too narrow, the reason is below
     the figures.
     """
     figures = (neighbour("trimmer"), neighbour("large-block reader", ""))
