@@ -76,7 +76,7 @@ def look_for_written_data(descriptor: int, *, start_bytes: int, end_bytes: int, 
                 break
             if buffer[:count] != _ZEROS[:count]:
                 return PartContent.DATA
-            # Remove these zeros from the page cache, so that the cache has room for the user's files.
+            # Remove these zeros from the page cache, so that the cache can contain the user's files.
             os.posix_fadvise(descriptor, place, count, os.POSIX_FADV_DONTNEED)
             place += count
             left_bytes -= count

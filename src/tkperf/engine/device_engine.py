@@ -95,7 +95,7 @@ class DeviceEngine(Protocol):
         """Return the first interface to the kernel with which the engine can read the device.
 
         Args:
-            shown_path: the name of the device in messages; None: ``path``.
+            shown_path: the name of the device in messages. None means ``path``.
             direct: whether to bypass the page cache, as runs do.
 
         Raises:
@@ -105,10 +105,10 @@ class DeviceEngine(Protocol):
         ...
 
     def refuse_io(self, wanted: str | None, io: RequiredIo) -> None:
-        """Check whether the installed version can do the I/O, without a device.
+        """Check whether the installed version can do the I/O. The check needs no device.
 
         Raises:
-            UsageError: as for ``choose_ioengine``.
+            UsageError: the same error as for ``choose_ioengine``.
             EngineError: the version cannot do the I/O on any device, or the program cannot run.
         """
         ...

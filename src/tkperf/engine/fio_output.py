@@ -469,7 +469,7 @@ def find_fio_fault(
     with 0.
 
     Args:
-        status: fio's exit status; negative if a signal ended fio.
+        status: fio's exit status. It is negative if a signal ended fio.
         job_errors: an error number for each job. 0 means that the job had no error.
         has_result: whether fio printed at least one document.
         ended_at_gate: whether fio ended before its first I/O, while it waited at its gate.

@@ -174,7 +174,7 @@ def choose_ioengine(
 
 
 def refuse_io(wanted: str | None, io: RequiredIo) -> None:
-    """Check whether the installed version of fio can do the I/O, without a device.
+    """Check whether the installed version of fio can do the I/O. The check needs no device.
 
     Raises:
         UsageError: ``wanted`` is not the name of one of these engines.

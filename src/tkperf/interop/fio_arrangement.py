@@ -303,7 +303,7 @@ def _order(
     if numbers is None:
         numbers = _find_counter(rounds, names)
         if numbers is not None and list(numbers) != sorted(numbers):
-            numbers = None  # the number counts something other than rounds
+            numbers = None  # in this case, the number does not count rounds
             _remark_on_order(rounds, names, remarks)
     elif is_timed and list(numbers) != sorted(numbers):
         _remark_on_order(rounds, names, remarks)
@@ -445,8 +445,8 @@ def _labels(group: Sequence[CellSeries], names: Sequence[str]) -> list[list[str]
 
 
 def _name_folders(folders: Sequence[str]) -> list[str]:
-    """Return the parts of the paths in which the folders differ; if such a part is only a number,
-    also return the part above it.
+    """Return the parts of the paths in which the folders differ. If such a part is only a number, also return the part
+    above it.
     """
     paths = [folder.split("/") for folder in folders]
     first = 0

@@ -309,7 +309,7 @@ class FioResults:
         measurement: Measurement,
         file: str,
     ) -> None:
-        """Add a remark if this version of fio flushed more often than ``fsync`` or ``fdatasync`` says.
+        """Add a remark if this version of fio flushed more often than ``fsync`` or ``fdatasync`` requires.
 
         fio before 3.38 flushes again after each read until the next write (corrected with commit 704a8cfe). With
         io_uring at a queue depth above 1, fio 3.33 flushed 5,735 times where 2,500 flushes were due.
@@ -384,7 +384,7 @@ class FioResults:
 
 
 def _is_older(document: Mapping[str, Any], version: tuple[int, int]) -> bool:
-    """Return whether fio certainly was older than this version."""
+    """Return whether fio was certainly older than this version."""
     found = re.match(r"fio-(\d{1,4})\.(\d{1,4})", str(document.get("fio version", "")))
     return found is not None and (int(found[1]), int(found[2])) < version
 

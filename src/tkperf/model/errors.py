@@ -67,7 +67,7 @@ class ClaimsNotMetError(TkperfError):
 
 
 class UsageError(TkperfError):
-    """The command line or an input file requests something impossible."""
+    """The command line or an input file requests an impossible action."""
 
     exit_code = ExitCode.WRONG_USE
 
@@ -185,6 +185,6 @@ class LockedRunFileError(RunFileError):
 
 
 class Interrupted(TkperfError):  # noqa: N818 - not an error, because nothing failed
-    """The user stopped the run. The run file contains everything that was measured before."""
+    """The user stopped the run. The run file contains all data that was measured before."""
 
     exit_code = ExitCode.STOPPED

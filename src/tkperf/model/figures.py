@@ -62,20 +62,21 @@ class Figure:
     """One table or chart.
 
     Attributes:
-        quantities: keys of ``quantity.QUANTITIES``. Several keys give several curves in one chart. In a chart of one
-            quantity against another, the first key belongs to the vertical axis.
+        quantities: keys of ``quantity.QUANTITIES``. Several keys result in several curves in one chart. In a chart of
+            one quantity against another, the first key belongs to the vertical axis.
         title: title of the figure. An empty value means that the names of the quantities form the title.
         read_percents: the mixes that the figure shows. None means all mixes. In figures over rounds, each mix has a
             separate chart.
         log: whether the axis of the quantity is logarithmic.
         apart: whether listings, distributions and charts over time show the reads and writes of a mix separately.
-        axis: for a chart over a workload field, the key of that field. Empty: the block size if the block sizes differ,
-            otherwise the first field that differs. No chart is drawn if all workloads have the same value in the field.
+        axis: for a chart over a workload field, the key of that field. If it is empty, the field is the block size if
+            the block sizes differ, and otherwise the first field that differs. No chart is drawn if all workloads have
+            the same value in the field.
         most_threads: whether a chart over rounds shows only the workloads with the most threads.
         groups: for a figure of a whole test, groups of consecutive sections. A timeline has a chart for each group, and
-            an overlaid figure has a curve for each group. Empty: all sections form one group.
+            an overlaid figure has a curve for each group. If it is empty, all sections form one group.
         question: the question that the chart answers. Figures of a section with the same question are views of one
-            chart. Empty: the figure is a separate chart.
+            chart. If it is empty, the figure is a separate chart.
         view: the name of the figure among the views of a chart, with one word for each switch on the page, such as
             ``("time", "linear")``.
         printed: whether the figure is printed in addition to other views of the same chart, because the specification

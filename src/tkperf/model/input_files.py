@@ -148,7 +148,9 @@ def read_text_input(
     error: type[UsageError] = InputFileError,
     check: Callable[[os.stat_result], object] = lambda _: None,
 ) -> str:
-    """Return the content of a file as text in UTF-8. In all other respects, the function is like ``read_input``."""
+    """Return the content of a file as text in UTF-8. In all other respects, the function behaves as ``read_input``
+    does.
+    """
     content = read_input(path, what=what, limit_bytes=limit_bytes, error=error, check=check)
     try:
         return content.decode()

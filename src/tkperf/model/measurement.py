@@ -250,10 +250,10 @@ class CpuUse:
 class Measurement:
     """The measurement of one step, or of one slice of a stream.
 
-    ``duration_s`` is the measured duration, not the planned one. ``samples`` are the seconds of the measurement.
+    ``duration_s`` is the measured duration, not the planned duration. ``samples`` are the seconds of the measurement.
     ``host_limited`` means that the CPUs of the host, and not the device, limited the rate. ``rates_known`` is False if
     the I/Os were not counted, as in an imported latency test. In this case, ``iops`` and ``megabytes_per_s`` have no
-    meaning. ``disturbed_by`` contains the codes of disturbances for procedures; the record of the step contains the
+    meaning. ``disturbed_by`` contains the codes of disturbances for procedures. The record of the step contains the
     disturbances themselves. In a combination, ``streams`` contains the I/Os of each stream, and the other fields are
     the total of all streams.
     """

@@ -259,7 +259,7 @@ class GoesOn(StrEnum):
 
     # The interrupted round is repeated. Earlier verdicts are no longer used for decisions.
     ROUND = "round"
-    # The last purge before the interruption, and everything after that purge, is repeated.
+    # The last purge before the interruption is repeated, together with all later steps.
     PURGE = "purge"
     # The test is repeated from its beginning, because the test has no purge.
     TEST = "test"
@@ -276,13 +276,13 @@ class Resumption:
     Attributes:
         test, test_id: the test that was running, and the row of the test in the run file. None means that no test was
             running.
-        section: section of the interrupted part. None means that nothing was interrupted.
-        round_number: number of the repeated round; set only with ``GoesOn.ROUND``.
+        section: section of the interrupted part. None means that no part was interrupted.
+        round_number: number of the repeated round. It is set only with ``GoesOn.ROUND``.
         set_aside_from: number of the first log row of the test that was measured again. No result is computed from the
             rows from here to ``set_aside_to``. None means that no row was measured again.
         set_aside_to: number of the last log row at the time of the resumption.
-        again: the parts that were measured again, in words. An empty value means that there is no part.
-        cut_off: the step that was running at the interruption, in words. None means that the value is not known.
+        again: the parts that were measured again, in words. An empty text means that no part was measured again.
+        cut_off: the step that was running at the interruption, in words. None means that this step is not known.
         cut_off_written_bytes: bytes that the interrupted step wrote, as far as the number is known.
         stopped_s: the last time before the stop that the run file contains.
         resumed_s: the time at which the run continued, according to the clock of the host.

@@ -1,6 +1,6 @@
 """Segments of an active range. Their random places are drawn from a seed, and no two segments touch each other.
 
-The places are drawn only with SHA-256. One seed therefore gives the same places with every version of Python.
+The places are drawn only with SHA-256. One seed therefore results in the same places with every version of Python.
 docs/explanation/method.md describes the procedure.
 """
 

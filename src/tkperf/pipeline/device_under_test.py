@@ -97,8 +97,8 @@ def find_ioengine(
 ) -> ChosenEngine:
     """Return an I/O engine that can read the permitted device at the heaviest load of the chosen tests.
 
-    ``shown_path``: the name of the device in messages, because the path of the permit belongs to this process. None:
-    the path of the device's identity.
+    ``shown_path`` is the name of the device in messages, because the path of the permit is valid only in this process.
+    None means the path of the device's identity.
     """
     return find_engine(wanted).choose_ioengine(
         permit.path,

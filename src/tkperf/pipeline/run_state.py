@@ -77,7 +77,7 @@ class RunState:
     Attributes:
         left: the measured sections that the run has left, by test and section, in their order.
         cell_states: in a section that compares reads, the newest state of each load.
-        grid_rules: the rules of a grid of reads and writes; None: the running test has no such grid.
+        grid_rules: the rules of a grid of reads and writes. None means that the running test has no such grid.
         throttled: the drives that slowed down because of heat, according to their logs.
     """
 

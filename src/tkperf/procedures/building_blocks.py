@@ -361,7 +361,7 @@ def after_lead_in(
     """Return two rounds with the same workload. The first round is a lead-in, from which no result is computed. The
     second round is measured.
 
-    ``cells``: the number of cells, if the workload is one cell of a grid.
+    ``cells`` is the number of cells if the workload is one cell of a grid.
     """
     lead_in, measured = (Step(workload=workload, duration_s=length_s) for length_s in (lead_in_s, duration_s))
     return (

@@ -154,8 +154,8 @@ def choose_tests(
 
 
 def _check_found_demands(profile: Profile) -> None:
-    """Check the workload files with every number of threads that a search for the demand can find, because the search
-    takes hours.
+    """Check the workload files with every number of threads that a search for the demand can find. The check precedes
+    the search, because the search takes hours.
     """
     if DemandSearchTable.key not in profile.tables:
         return  # the caller reports the missing table

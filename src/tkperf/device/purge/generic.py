@@ -111,7 +111,7 @@ def offer_command(command: str) -> PurgeMethod:
         raise UsageError(f"--purge-command: the program '{words[0]}' is not installed")
 
     def act(permit: ErasePermit, watch: PurgeWatch) -> None:
-        # Many such tools open the device exclusively, so tkperf gives up its own exclusive hold.
+        # Many such tools open the device exclusively, so tkperf releases its own exclusive hold.
         permit.lend()
         try:
             device = permit.named_handle()

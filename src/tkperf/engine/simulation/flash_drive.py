@@ -154,7 +154,7 @@ class FlashTranslation:
             self._valid[:, victim] *= 1 - moved / valid
             self._copies_room -= moved
         if valid - moved > _NOTHING:
-            # The rest of the data begins a new superblock for copies. This spare superblock takes the index of the
+            # The rest of the data begins a new superblock for copies. This spare superblock receives the index of the
             # victim.
             self._copies, self._copies_room = victim, self.superblock_bytes - valid + moved
         else:

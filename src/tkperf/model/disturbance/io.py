@@ -69,8 +69,8 @@ OF_HISTORY = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED, Disturbance
 class Disturbance:
     """A possible influence on the result of a step by something other than the device.
 
-    ``started_s`` counts from the start of the run. ``share`` is a fraction of fio's bytes or of the time of the step;
-    ``text`` states which of the two. ``share`` is None if neither is known.
+    ``started_s`` counts from the start of the run. ``share`` is a fraction of fio's bytes or of the time of the step,
+    and ``text`` states which of the two fractions it is. ``share`` is None if no fraction is known.
     """
 
     code: DisturbanceCode

@@ -30,7 +30,7 @@ class Reading:
 
     Attributes:
         at_s: time of the reading on the run's clock.
-        drive: the node of the drive, such as ``/dev/nvme0n1``; each member of a set has its own readings.
+        drive: the node of the drive, such as ``/dev/nvme0n1``. Each member of a set has its own readings.
         source: ``nvme``, ``smartctl``, ``hwmon`` (temperature alone) or ``simulated``.
         host_read_bytes, host_written_bytes: bytes of the host's requests, as the drive counts them.
         nand_written_bytes: bytes written to the flash, including data that the drive itself copies.
@@ -44,7 +44,7 @@ class Reading:
         thermal_1_s, thermal_2_s: duration of light, and of heavy, throttling.
         throttle_events: number of times that the drive throttled itself because of heat (OCP's log).
         throttling: whether the drive throttles itself at the time of the reading.
-        power_state: number of the power state; 0 is the fastest.
+        power_state: number of the power state. 0 is the fastest state.
     """
 
     at_s: float

@@ -68,8 +68,8 @@ def name_load(job: str, taken: Collection[str], *, is_stream: bool) -> str:
     Args:
         job: the name of the job on one line.
         taken: the names of other loads.
-        is_stream: whether the load runs together with others. The names of streams must not have another meaning in
-            results.
+        is_stream: whether the load runs at the same time as other loads. The names of streams must not have another
+            meaning in results.
     """
     plain = job[:LONGEST_LOAD_NAME].strip() or "job"
     room = LONGEST_LOAD_NAME - len(" (999)")
