@@ -27,7 +27,7 @@ LOOK_EVERY_S = 0.02
 # time, because its data is not in the CPU's caches.
 SELDOM_SHARE = 0.02
 LEAST_SELDOM_S, MOST_SELDOM_S = 0.1, 0.2
-# Only users change this setting, so a check at this interval is enough.
+# Only users change this setting, so a check at this interval is sufficient.
 ASK_EVERY_S = 1.0
 # During a purge of several hours, frequent readings are not needed. After the purge, only the latest readings are used.
 MOST_DEVICE_LOOKS = 30_000

@@ -24,7 +24,7 @@ PCIE_GENERATIONS = {
 _PCIE_WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 # SATA and SAS use the line encoding 8b/10b. SAS at 22.5 Gbit/s uses 128b/150b (SAS-4, SPL-4).
 _SAS_4_GBPS = 22.5
-# Offset of the identify data in the ATA information VPD page (89h, SAT-3).
+# The offset of the identify data in the ATA information VPD page (89h, SAT-3).
 IDENTIFY_OFFSET = 60
 # Bits 1 to 3 of word 76 of the identify data contain the SATA generations that the drive supports (ACS-3).
 SATA_CAPABILITIES_WORD = 76

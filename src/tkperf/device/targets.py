@@ -193,7 +193,7 @@ class SegmentsTarget:
             self.permit.made()
 
 
-# Unit of st_blocks in bytes. The unit does not depend on the block size of the file system.
+# The unit of st_blocks in bytes. The unit does not depend on the block size of the file system.
 _STAT_BLOCK_BYTES = 512
 
 

@@ -354,7 +354,7 @@ class SequentialCursors:
     step therefore continues where the stream stopped if the rest of the region is large enough for the last measured
     speed. Otherwise the step starts at the beginning of the region, and the rest of the region is not accessed. If a
     stream accesses more than about half of its region in a step, each of its steps begins at the beginning of the
-    region. Only in this case, fio accesses the whole region repeatedly.
+    region. Only in this case does fio access the whole region repeatedly.
 
     Each stream is identified by its workload. In a combination, the name also identifies the stream. Loads within an
     area begin at the start of the area, because each area is measured once.

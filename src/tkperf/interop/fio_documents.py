@@ -230,20 +230,20 @@ def _count_runs(need: _Need, outside: _Bytes) -> None:
     need.entries = int(runs[last]) if last < runs.size else 0
 
 
-# Longest time in ms without a running job between two status reports of one fio process.
+# The longest time in ms without a running job between two status reports of one fio process.
 IDLE_MS = 2000.0
 # The shortest time in ms for which jobs ran between two reports, if fio reports no time of day.
 SHORTEST_INTERVAL_MS = 100.0
-# Largest number of I/Os that complete between two reports with the same runtime.
+# The largest number of I/Os that complete between two reports with the same runtime.
 MOST_OUTSTANDING_IOS = 256
 # fio writes no larger number.
 LARGEST = 1e18
-# Greatest number of braces in the text around results. A file with more braces is not output of fio, and searching it
-# would take long.
+# The greatest number of braces in the text around results. A file with more braces is not output of fio, and a search
+# through it would take too long.
 MOST_ATTEMPTS = 1000
-# Limit for text that is decoded again after a brace that begins no JSON, as a multiple of the text's size.
+# The limit for text that is decoded again after a brace that begins no JSON, as a multiple of the text's size.
 MOST_REPEATED = 10
-# Greatest depth at which other tools nest fio's documents in their JSON.
+# The greatest depth at which other tools nest fio's documents in their JSON.
 DEEPEST = 5
 # The name of the row in which fio's client adds the results of all servers.
 ALL_CLIENTS = "All clients"
@@ -306,8 +306,8 @@ class Documents:
     def _search(self) -> Iterator[dict[str, Any]]:
         decoder, position, failed, ended = json.JSONDecoder(), 0, 0, 0
         noise_is_checked = False
-        # Limit of the number of characters that are decoded without a result, because the rest of the text may contain
-        # many braces that begin no JSON.
+        # The limit of the number of characters that are decoded without a result, because the rest of the text may
+        # contain many braces that begin no JSON.
         left = MOST_REPEATED * len(self._text) + MIB
         text = _replace(_NO_NUMBER, self._text, lambda match: " NaN" if match[1] else "NaN")
         text = _replace(_ESCAPED, text, lambda match: None if match[1] else "\\\\")

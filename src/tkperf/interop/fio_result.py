@@ -47,8 +47,8 @@ SIZE_TOLERANCE = 0.01
 BINS_TOLERANCE = 0.01
 # The mixes in specifications are multiples of this percentage. A measured mix varies around the nominal mix by chance.
 USUAL_MIX_STEP = 5
-# Largest difference between the nominal and the measured mix: in percent of all I/Os, and in standard deviations of a
-# randomly drawn mix.
+# The largest difference between the nominal and the measured mix: in percent of all I/Os, and in standard deviations of
+# a randomly drawn mix.
 MIX_TOLERANCE_PERCENT, MIX_TOLERANCE_SIGMA = 5.0, 6.0
 _LIKELY_SIZES = tuple(512 << power for power in range(16))
 # The option that the importer itself adds to fio's sum over its servers.

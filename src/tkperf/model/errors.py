@@ -46,7 +46,7 @@ class ExitCode(IntEnum):
     FIO = 5, "fio"
     RUN_FILE = 6, "run file"
     DEFECT = 70, "a defect of tkperf"  # EX_SOFTWARE of sysexits.h
-    STOPPED = 130, "stopped by the user"  # 128 + SIGINT, as in shells
+    STOPPED = 130, "stopped by the user"  # The exit code is 128 + SIGINT, as in shells.
     READER_GONE = 141, "the program that reads the output has ended"  # 128 + SIGPIPE
 
 

@@ -110,7 +110,7 @@ COST_IN_LATENCY = "How does latency rise with IOPS?"
 HOW_MANY_IOPS = "How many IOPS were measured?"
 MORE_DEMAND = "What is the effect of more demand?"
 CONVERGENCE = "Steady state convergence"
-"""Title of the charts that show quantities over the rounds of a test."""
+"""The title of the charts that show quantities over the rounds of a test."""
 
 
 def percentile_keys(use: PercentileUse) -> tuple[str, ...]:

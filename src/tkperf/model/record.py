@@ -71,8 +71,9 @@ class StepRecord:
     RAID set. None means that no activity came before. ``foreign_*`` are the bytes that other programs moved during the
     step, according to the counters of the device. None means that the bytes could not be compared. ``disturbances`` is
     None if nothing observed the step, as in an imported run or in the run of an old version. ``host`` is the activity
-    of the host during the step. None means that not observed. ``job_file`` is the fio job in a form that a user can run
-    again. ``engine_output`` is the last JSON document of fio. An empty value means that no document exists.
+    of the host during the step. None means that the host was not observed. ``job_file`` is the fio job in a form that a
+    user can run again. ``engine_output`` is the last JSON document of fio. An empty value means that no document
+    exists.
     """
 
     section: str

@@ -166,7 +166,7 @@ def wrap_words(text: str, width: int, *, indent: int = 0, hanging: int = 0, brea
 
 
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Pattern of characters that no output contains: control characters other than tab and line feed, characters that
+"""The pattern of characters that no output contains: control characters other than tab and line feed, characters that
 change the direction of text, and halves of a surrogate pair.
 
 A terminal would execute control characters, and with direction characters a name could look like another name.

@@ -53,7 +53,7 @@ class MixesAndSizes(SteppedTable, frozen=True, kw_only=True):
 
     @property
     def tracked(self) -> str:
-        """The tracked cell as text, such as ``0/100 4k``."""
+        """The tracked cell as a text, such as ``0/100 4k``."""
         return MixAndSize(read_percent=self.tracking_read_percent, block_size_kib=self.tracking_block_size_kib).text
 
 

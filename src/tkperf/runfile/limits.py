@@ -85,8 +85,8 @@ _LONG_TEXTS = {
 # The limit for names is smaller, because many sentences, tables and charts repeat them. The longest name is the path of
 # a device.
 _NAMES, _NAME_CHARACTERS = frozenset({"name", "section", "drive", "source", "code", "test"}), 4096
-# Greatest number of bytes in a value that SQLite returns. The largest value in a run file is the last
-# document of fio for a thousand threads.
+# The greatest number of bytes in a value that SQLite returns. The largest value in a run file is the last document of
+# fio for a thousand threads.
 _VALUE_BYTES = 64 * MIB
 
 # The memory for one reading and for the results that are computed from it. bench/hostile_files.py measured the memory

@@ -221,8 +221,8 @@ class RunFile:
         return tuple(self._rows.log.entries)
 
     def samples(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
-        """Return the seconds of a step, or of a part of a step. The width of a histogram's buckets is at most 1/16 of
-        their value.
+        """Return the seconds of a step, or of a part of a step. The width of a histogram's buckets does not exceed 1/16
+        of their value.
         """
         sequence = self._find(test, step)
         with self._guard(), self._snapshot():

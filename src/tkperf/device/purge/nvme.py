@@ -51,7 +51,7 @@ SANITIZE_ACTIONS = {
 }
 # Values of bits 2:0 of SSTAT in the sanitize log (LID 81h). The specification reserves the values 5 to 7.
 NEVER_SANITIZED, SANITIZED, IN_PROGRESS, FAILED, SANITIZED_DEALLOCATED = range(5)
-# Pattern for the status as nvme-cli prints it, such as "(2) Sanitize in Progress."
+# The pattern for the status as nvme-cli prints it, such as "(2) Sanitize in Progress."
 _STATUS = re.compile(r"\((\d+)\) ")
 # The sanitize state that an idle drive reports. A drive in this state has left the failure state of its last sanitize.
 IDLE_STATE = "(0) "

@@ -23,7 +23,7 @@ from tkperf.model.workload import Access, Arrival, BlockShare, Workload
 # On every drive, ``_RARE_SHARE`` of all I/Os take ``_RARE_TIMES`` as long as the other I/Os, because of retries, writes
 # of tables, and interrupts of the host. The additional time is limited.
 _RARE_SHARE, _RARE_TIMES, _RARE_SPREAD, _RARE_MOST_NS = 2e-4, 8.0, 5.0, 100e6
-# Number of seconds that are drawn together.
+# The number of seconds that are drawn together.
 _DRAWN_TOGETHER = 60
 # The spread, from second to second, of the share of such rare I/Os.
 _RARE_NOISE = 0.8

@@ -270,7 +270,7 @@ def _find_cron_work(root: Path) -> tuple[list[str], list[str]]:
         except OSError:
             closed.append(f"/{folder}")
     for path, period in files:
-        if path.name.startswith(".") or not path.is_file():  # reading a pipe would never end
+        if path.name.startswith(".") or not path.is_file():  # a read from a pipe would never end
             continue
         # The name of a table may be the name of a user, so only the commands in the table are examined.
         is_due = period and _HEAVY.search(path.name)

@@ -13,12 +13,12 @@ from tkperf.model.host_use import HostUse
 # CPU time of other programs, in percent of the time of the CPUs on which fio may run. Daemons, timers and an idle
 # desktop use less.
 OTHERS_PERCENT = 3.0
-# Time for which the threads of fio wait for a CPU, in percent of the time of the step. A load that needs a whole CPU
-# loses this time. A thread that only shares two CPUs with other threads of fio and with the interrupts of a drive waits
-# less.
+# The time for which the threads of fio wait for a CPU, in percent of the time of the step. A load that needs a whole
+# CPU loses this time. A thread that only shares two CPUs with other threads of fio and with the interrupts of a drive
+# waits less.
 WAIT_PERCENT = 3.0
-# Time for which the CPU limit of a cgroup stops fio, in percent of the time of the step. All threads stop at the same
-# moment, so a result loses the same share.
+# The time for which the CPU limit of a cgroup stops fio, in percent of the time of the step. All threads stop at the
+# same moment, so a result loses the same share.
 THROTTLED_PERCENT = 1.0
 # CPU time that the hypervisor withheld, in percent of the requested CPU time. A hypervisor with free CPUs withholds a
 # few tenths of a percent.

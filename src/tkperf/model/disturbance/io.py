@@ -106,14 +106,14 @@ def find_doubtful(disturbances: Iterable[Disturbance]) -> tuple[DisturbanceCode,
     return find_codes(code for code in codes if code not in OF_HISTORY)
 
 
-# Limit of foreign bytes, as a share of the bytes that fio moved in the step. A smaller share changes a result by less
-# than the noise between runs.
+# The limit of foreign bytes, as a share of the bytes that fio moved in the step. A smaller share changes a result by
+# less than the noise between runs.
 FOREIGN_SHARE = 0.005
 # smartd, udev or a partition scan read no more than some hundred KiB. Such small amounts are accepted even if they are
 # a large share.
 LEAST_FOREIGN_BYTES = 512 * KIB
-# Limit of foreign bytes within one second, as a share of the bytes that fio moved in that second. A burst that is too
-# short to change the mean of a long step still changes the maximum.
+# The limit of foreign bytes within one second, as a share of the bytes that fio moved in that second. A burst that is
+# too short to change the mean of a long step still changes the maximum.
 BURST_SHARE = 0.1
 LEAST_BURST_BYTES = 4 * MIB
 # Uncertainty of the time at which the clock of fio starts on a busy host, in s.
