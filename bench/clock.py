@@ -74,7 +74,11 @@ def measure(permit: ErasePermit, step: Step, clocksource: str | None) -> Figures
 
 
 def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[str, float]:
-    """Return the ratios between the steps of one kind and the steps with the clock test, pair by pair."""
+    """Return the median, the bounds and the extremes of the ratios of one figure, and how many ratios are below 1.
+
+    Each ratio is the figure of a step of this kind divided by the figure of the step with the clock test that belongs
+    to it.
+    """
     found = sorted(getattr(one[which], figure) / getattr(one[TESTED], figure) for one in rounds)
     low, high = find_ranks(len(found))
     return {

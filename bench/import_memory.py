@@ -5,7 +5,7 @@ import minus the peak memory of an import without results, in MB and as a multip
 
     python bench/import_memory.py [--megabytes 176] [--shape NAME ...]
 
-The exit status is 1 if a file needs more than ten times its size and 64 MiB.
+The exit status is 1 if the import of a file needs more than ten times the size of the file and also more than 64 MiB.
 """
 
 from __future__ import annotations

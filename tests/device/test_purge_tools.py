@@ -788,7 +788,8 @@ def test_a_drive_that_still_erases_itself_is_refused(
 ) -> None:
     """A drive that is erasing itself is refused until the erase has ended, even if tkperf did not start the erase.
 
-    This rule also applies to doctor and to a partition. A missing tool does not prevent the run.
+    This rule also applies to doctor and to a partition. If the tool that shows the state of the erase is missing,
+    tkperf does not refuse the run.
     """
     disk = tmp_path / "disk"
     (disk / marker).parent.mkdir(parents=True)

@@ -118,7 +118,7 @@ def test_flushes_between_reads_need_a_fio_that_counts_them_right(
     monkeypatch: pytest.MonkeyPatch, wanted: str | None
 ) -> None:
     """A load that reads, writes and flushes needs fio 3.38 or newer with every I/O engine. With 90 % reads, fio 3.33
-    issued 554 flushes in place of 63, because it flushes again after each read.
+    issued 554 flushes instead of 63, because it repeats the flush after each read.
     """
     answers(monkeypatch, "fio-3.38", io_uring=GOOD, libaio=GOOD)
     chosen = choose_ioengine("/dev/x", 512, wanted, RequiredIo(flushes_between_reads=True))

@@ -562,8 +562,8 @@ def test_reads_that_a_step_lacked_hide_none_after_a_step_of_writes() -> None:
 
 @pytest.mark.parametrize("let_go_s", [2.0, 1.97])
 def test_a_burst_with_which_the_next_step_begins_is_not_foreign(let_go_s: float) -> None:
-    """A burst at the beginning of a step is not foreign. The step fills its queues immediately, so I/O after its
-    release belongs to the step.
+    """A burst of I/O at the beginning of a step is not foreign I/O. fio fills the queues of a step as soon as tkperf
+    releases the gate, so I/O after this moment belongs to the step.
     """
     reads = Step(1, 1, 100 * MB, workload=READS, handed_over_s=let_go_s)
     begins = Step(let_go_s, 1, 3000 * MB, idle=(let_go_s + 0.01, let_go_s + 0.29))

@@ -49,7 +49,9 @@ def drive(part: Any, answer: Callable[[Any], Answer]) -> tuple[list[Any], Any]:
 
 
 def two_variables(first: Callable[[int], float], second: Callable[[int], float]) -> Any:
-    """Run rounds with two tracking variables. Each function returns a variable for the number of a round."""
+    """Run rounds with two tracking variables. Each function receives the number of a round and returns the value of one
+    variable.
+    """
     rounds: list[int] = []
 
     def value(of: Callable[[int], float]) -> Callable[[Any], float]:

@@ -64,8 +64,8 @@ def test_a_page_without_charts_leaves_out_vega(pages: dict[str, Path]) -> None:
 def test_24_drives_and_the_one_that_fails_are_on_the_first_screen(
     browser: Browser, pages: dict[str, Path], name: str
 ) -> None:
-    """The first screen shows all 24 drives, and the failing drive with its name, result and margins. The page prints
-    nothing on the console and loads no address.
+    """The first screen shows all 24 drives, including the failing drive with its name, result and margins. The page
+    prints nothing on the console and loads nothing from the network.
     """
     page = new_page(browser, 1440, 900)
     visit = Visit(page=page, path=pages[name])

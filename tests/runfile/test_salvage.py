@@ -111,8 +111,8 @@ def test_a_page_costs_the_rows_on_it(whole: Path, schema_pages: int, fill: bytes
             if replace(step, job_file=before[key].job_file) != before[key]
             and not any(row.number == step.number for row in left_out)
         ]
-        # SQLite has no checksums. If noise replaces the reference of a long row to its next page, other content may be
-        # read.
+        # SQLite has no checksums. If random bytes overwrite the pointer from a long row to its overflow page, SQLite
+        # may read other content.
         assert len(changed) <= (was[0] == OVERFLOW)
         if any(step.job_file != before[key].job_file for key, step in after.items()):
             assert was[0] == OVERFLOW or any("fio job " in row.what for row in left_out)

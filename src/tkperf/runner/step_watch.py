@@ -329,8 +329,8 @@ class StepWatch:
         return compared
 
     def _most_bytes(self, earliest_s: float) -> int | None:
-        """Return all bytes of the device from ``earliest_s`` until now, a moment after the last document of fio. None
-        means that the number is not known.
+        """Return the number of bytes that the device read and wrote from ``earliest_s`` until its latest counter
+        reading, which is slightly later than the latest report of fio. None means that the number is not known.
         """
         before = [device_look for device_look in self._first_device_looks if device_look.at_s <= earliest_s]
         if not before or not self._device_looks:

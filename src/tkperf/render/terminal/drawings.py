@@ -162,8 +162,8 @@ def spread_over(points: Sequence[Point], axis: Axis, bars: int) -> list[float | 
 
 
 def draw_histogram(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield response times in bins with equal logarithmic width, so that the different widths of buckets do not cause
-    steps.
+    """Yield response times in bins with equal logarithmic width, so that the different widths of the buckets do not
+    cause jumps in the drawn curve.
     """
     for view in (view for chart in charts for view in chart.views):
         if isinstance(view.chart, Distribution) and not view.chart.exceedance:
