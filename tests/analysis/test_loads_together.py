@@ -129,7 +129,7 @@ def test_random_arrivals_may_be_fewer_by_chance() -> None:
     assert not reached(many, 9_800)
 
 
-def test_the_headline_is_next_to_half_of_the_writes() -> None:
+def test_the_headline_is_at_half_of_the_writes() -> None:
     """The headline figure is the greatest read rate that the drive reaches together with half of the writes. Its
     interval extends to the next offered rate, which exceeded the limit.
     """
@@ -154,7 +154,7 @@ def test_a_figure_beyond_the_grid_has_a_bound(able: int, slow_from: int, bounds:
     assert (found.value, found.at_least, found.at_most) == bounds
 
 
-def test_drives_are_compared_next_to_the_same_writes() -> None:
+def test_drives_are_compared_at_the_same_writes() -> None:
     """Drives are compared at the same rate of writes. Half of the writes of a fast drive is more than half of the
     writes of a slow drive, so both drives are compared at half of the writes of the slow drive.
     """
@@ -165,7 +165,7 @@ def test_drives_are_compared_next_to_the_same_writes() -> None:
         return made_up_run(name, {"interference": [replace(section, cells=cells)]})
 
     (row,) = build_rows([run("slow", 1), run("fast", 3)])
-    assert "262 MB/s of writes" in row.title
+    assert "during writes at 262 MB/s" in row.title
     slow, fast = row.entries
     # The rate of 2,000 writes per second lies between 0 and 3,000 writes of the fast drive. At this rate of writes, the
     # fast drive reads at least 90,000 IOPS.
@@ -275,7 +275,7 @@ def test_a_grid_with_missing_cells_has_no_limit() -> None:
     assert grid.at_middle_writes is None
     test = made_up_run("run", {"interference": [partial]}).tests[0]
     assert with_characteristics(test).sections[0].characteristics == ()
-    assert "of 24 cells of reads next to writes were measured" in describe_grid(test, partial)
+    assert "of 24 cells of reads and writes were measured" in describe_grid(test, partial)
 
 
 def test_the_reason_beyond_the_limit_is_named() -> None:
@@ -352,7 +352,7 @@ def test_a_neighbour_that_shares_nothing_has_a_factor_of_1_within_its_interval()
     cells = [cell(load, 1000, p99_us) for load, p99_us in latencies.items()]
     cells = [replace(one, uncertainty=made_up_uncertainty(known(one.all["p99_us"] or 0.0, 3.0))) for one in cells]
     cells += [cell(load, 2000, 1.0) for load in (idle, busy)]
-    section = made_up_section("Reader next to others", {READS: [1.0]}, steady=None)
+    section = made_up_section("Reader during other loads", {READS: [1.0]}, steady=None)
     plan = replace(section.plan, figures=(Figure(kind=FigureKind.NEIGHBOURS, quantities=("p99_us",)),))
     found = {one.name: one for one in find_neighbours([replace(section, cells=tuple(cells), plan=plan)])}
     assert found["busy"].factor == pytest.approx(3)
@@ -364,7 +364,8 @@ def test_a_neighbour_that_shares_nothing_has_a_factor_of_1_within_its_interval()
 
 
 @pytest.mark.parametrize(
-    ("half_us", "words"), [(2.0, "the reader is not measurably changed next to the idle"), (10.0, "next to the idle")]
+    ("half_us", "words"),
+    [(2.0, "the reader is not measurably changed while the idle runs"), (10.0, "while the idle runs")],
 )
 def test_only_a_narrow_interval_around_1_is_called_no_change(half_us: float, words: str) -> None:
     """The finding states that the latency is not measurably changed only if the interval of the factor contains 1 and
@@ -374,7 +375,7 @@ def test_only_a_narrow_interval_around_1_is_called_no_change(half_us: float, wor
     both = combine((Stream(name="reader", workload=reader), Stream(name="idle", workload=WRITES)))
     cells = [cell(reader, 1000, 100.0), cell(key_of_stream(both, "reader"), 1000, 101.0)]
     cells = [replace(one, uncertainty=made_up_uncertainty(known(one.all["p99_us"] or 0.0, half_us))) for one in cells]
-    section = made_up_section("Reader next to others", {READS: [1.0]}, steady=None)
+    section = made_up_section("Reader during other loads", {READS: [1.0]}, steady=None)
     plan = replace(section.plan, figures=(Figure(kind=FigureKind.NEIGHBOURS, quantities=("p99_us",)),))
     section = replace(section, cells=(*cells, cell(both, 2000, 1.0)), plan=plan)
     (effect,) = find_neighbours([section])
@@ -393,7 +394,7 @@ def test_a_reader_that_falls_short_has_a_lower_bound() -> None:
     reader = offered(READS, 1000)
     both = combine((Stream(name="reader", workload=reader), Stream(name="busy", workload=WRITES)))
     cells = (cell(reader, 1000, 100.0), cell(key_of_stream(both, "reader"), 810, 2000.0), cell(both, 2000, 1.0))
-    section = made_up_section("Reader next to others", {READS: [1.0]}, steady=None)
+    section = made_up_section("Reader during other loads", {READS: [1.0]}, steady=None)
     plan = replace(section.plan, figures=(Figure(kind=FigureKind.NEIGHBOURS, quantities=("p99_us",)),))
     section = replace(section, cells=cells, plan=plan)
     (effect,) = find_neighbours([section])
@@ -412,7 +413,7 @@ def neighbours_section(*, alone_us: float, next_us: float, neighbour_iops: float
     cells = [cell(reader, 1000, alone_us), cell(key_of_stream(both, "reader"), 1000, next_us)]
     cells = [replace(one, uncertainty=made_up_uncertainty(known(one.all["p99_us"] or 0.0, 1.0))) for one in cells]
     cells += [cell(key_of_stream(both, "writer"), neighbour_iops, 1.0), cell(both, 2000, 1.0)]
-    section = made_up_section("Reader next to others", {READS: [1.0]}, steady=None)
+    section = made_up_section("Reader during other loads", {READS: [1.0]}, steady=None)
     plan = replace(section.plan, figures=(Figure(kind=FigureKind.NEIGHBOURS, quantities=("p99_us",)),))
     return replace(section, cells=tuple(cells), plan=plan)
 
@@ -438,7 +439,7 @@ def test_factors_of_neighbours_are_listed_and_rank_no_drive() -> None:
     title = "a and b cannot be ranked: figures are relative to the reads of each drive alone"
     assert find_title(comparison, decision) == title
     (column,) = build_decision_view(comparison, decision).columns
-    assert column.title == "next to writer"
+    assert column.title == "with writer"
 
 
 def made_up_uncertainty(of: dict[str, Uncertainty]) -> CellUncertainty:

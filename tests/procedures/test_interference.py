@@ -22,9 +22,9 @@ from tkperf.procedures.interference import (
     find_jobs,
     order_cells,
 )
-from tkperf.procedures.next_to_neighbours import (
-    NEXT_TO_OTHERS,
-    NEXT_TO_TRIMMER,
+from tkperf.procedures.reader_with_neighbours import (
+    DURING_OTHERS,
+    DURING_TRIMS,
     NeighboursTable,
     cut_range,
     neighbours_of,
@@ -147,7 +147,7 @@ def test_each_neighbour_runs_once_in_each_round() -> None:
     """Each of three rounds contains the reader alone, and the reader together with each of five neighbours. The order
     differs from round to round.
     """
-    loads = measured(phases("neighbours"), NEXT_TO_OTHERS)
+    loads = measured(phases("neighbours"), DURING_OTHERS)
     names = [" + ".join(stream.name for stream in load.streams[1:]) for load in loads]
     others = ["", *(one.name for one in neighbours_of(PROFILE.table(NeighboursTable), None))]
     rounds = [tuple(names[at : at + 6]) for at in (0, 6, 12)]
@@ -167,9 +167,9 @@ def test_trims_come_last_and_are_written_again() -> None:
     assert part.trimmed is not None
     assert part.rest is not None
     trims = [at for at, phase in enumerate(ran) if _trims(phase)]
-    others = [at for at, phase in enumerate(ran) if isinstance(phase, Round) and phase.section == NEXT_TO_OTHERS]
+    others = [at for at, phase in enumerate(ran) if isinstance(phase, Round) and phase.section == DURING_OTHERS]
     assert max(others) < min(trims)
-    refills = [at for at, phase in enumerate(ran) if isinstance(phase, Fill) and phase.section == NEXT_TO_TRIMMER]
+    refills = [at for at, phase in enumerate(ran) if isinstance(phase, Fill) and phase.section == DURING_TRIMS]
     assert [ran[at].length_bytes for at in refills] == [part.trimmed.length_bytes] * 2  # type: ignore[union-attr]
     for refill in refills:
         later = (phase for phase in ran[refill:] if isinstance(phase, Round))
@@ -193,7 +193,7 @@ def test_without_trims_the_reader_uses_the_whole_range(length_bytes: int) -> Non
     profile = PROFILE if length_bytes < GIB else PROFILE.with_tables(table.without_trims())
     ran = phases("neighbours", profile, length_bytes)
     assert not any(_trims(phase) for phase in ran)
-    loads = measured(ran, NEXT_TO_OTHERS)
+    loads = measured(ran, DURING_OTHERS)
     assert {stream.workload.region for load in loads for stream in load.streams} == {None}
 
 

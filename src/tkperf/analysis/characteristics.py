@@ -26,12 +26,15 @@ SHARE_OF_FIRST = Measure(
 )
 READS_WITHIN_LIMIT = Measure(
     key="reads_within_limit_iops",
-    label="reads within the latency limit next to the middle rate of writes",
+    label="reads within the latency limit during writes at the middle rate",
     unit="IOPS",
     better=HIGHER,
 )
 LATENCY_FACTOR = Measure(
-    key="read_p99_factor", label="p99 of the reader next to it, against the reader alone", unit="×", better=NEITHER
+    key="read_p99_factor",
+    label="p99 of the reader with this neighbour, against the reader alone",
+    unit="×",
+    better=NEITHER,
 )
 """The factor must not be used to rank drives. If two drives have equal latencies while a neighbour runs, the drive that
 is faster without the neighbour has the greater factor.

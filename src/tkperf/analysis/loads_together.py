@@ -174,7 +174,7 @@ class InterferenceGrid:
         limit = self.limit
         return limit[(len(limit) - 1) // 2] if limit else None
 
-    def reads_next_to(self, write_bytes_per_s: float) -> ReadBounds | None:
+    def reads_during(self, write_bytes_per_s: float) -> ReadBounds | None:
         """Return bounds of the highest rate of reads within the limit, for any rate of writes within the range of the
         grid.
 

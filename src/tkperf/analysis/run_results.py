@@ -23,12 +23,12 @@ from tkperf.analysis.section_results import build_section
 from tkperf.interop import TKPERF_PROFILE
 from tkperf.model.disturbance.io import find_codes
 from tkperf.model.errors import ProfileError
-from tkperf.model.figures import SectionPlan, TestPlan, generic_section
+from tkperf.model.figures import FigureKind, SectionPlan, TestPlan, generic_section
 from tkperf.model.phases import Round
 from tkperf.model.quantity import IOS, Direction
 from tkperf.model.record import Resumption, RunNote, RunRecord, RunStatus, StepKind, StepRecord, TestRecord
 from tkperf.model.run_info import RunInfo
-from tkperf.procedures import demand_intensity, find_test, interference, known_plan, read_stored_profile
+from tkperf.procedures import demand_intensity, find_test, known_plan, read_stored_profile
 from tkperf.procedures.forecast import first_rounds
 from tkperf.procedures.profiles.profile_tables import ProfileTable
 
@@ -228,7 +228,7 @@ def _test(
                 planned.get(section.name),
                 lost,
                 ceiling_us if section.name == demand_intensity.GRID else None,
-                grid_rules if section.name == interference.GRID else None,
+                grid_rules if section.draws(FigureKind.INTERFERENCE) else None,
                 figures=figures,
                 courses=courses,
             )

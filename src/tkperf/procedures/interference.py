@@ -44,15 +44,15 @@ from tkperf.procedures.profiles.profile_tables import (
 
 WRITES_ALONE = "Random writes alone"
 READS_ALONE = "Random reads alone"
-GRID = "Reads next to writes"
+GRID = "Reads during writes"
 FIRST_CELL_AGAIN = "First cell again"
 READER, WRITER = "reader", "writer"
 # The random arrivals of fio are accurate if each thread offers a rate within these limits, in IOPS
 # (docs/explanation/method.md).
 LEAST_IOPS_OF_THREAD, MOST_IOPS_OF_THREAD = 50, 20_000
 MOST_THREADS = MOST_THREADS_TOGETHER // 2
-HOW_SLOW = "How slow are reads next to writes?"
-HOW_MANY = "How many reads stay below the limit next to writes?"
+HOW_SLOW = "How slow are reads during writes?"
+HOW_MANY = "How many reads stay below the limit during writes?"
 
 
 class InterferenceTable(TestTable, frozen=True, kw_only=True):
@@ -280,20 +280,20 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         f"{judged}, at most {profile.steady_state.max_rounds} of them: the rate W of the writes alone",
         f"RND {table.read_block_size_kib:g} KiB reads, {demand}, {table.alone_s:g} s: the rate R of the reads alone",
         f"For each of {cells} cells, in an order made from seed {table.seed}:",
-        f"    Reads at 0 to 100 % of R next to writes at 0 to 100 % of W, in steps of {share:.3g} %, offered "
-        f"{arrival}: {table.lead_in_s:g} s lead-in, then {table.cell_s:g} s measured",
+        f"    Reads at 0 to 100 % of R and writes at 0 to 100 % of W at the same time, in steps of {share:.3g} %, "
+        f"offered {arrival}: {table.lead_in_s:g} s lead-in, then {table.cell_s:g} s measured",
         f"    Threads are chosen so that each offers {LEAST_IOPS_OF_THREAD} to {MOST_IOPS_OF_THREAD:,} IOPS",
         "The first cell once more",
         f"A cell counts if reads and writes both reach {table.kept_up_percent:g} % of their offered rates",
-        f"Result: the highest rate of reads whose 99th percentile is at most {table.latency_limit_ms:g} ms, next to "
-        "each rate of writes",
+        f"Result: the highest rate of reads whose 99th percentile is at most {table.latency_limit_ms:g} ms, "
+        "during writes at each rate",
         building_blocks.steady_state(profile),
     )
 
 
 TEST = Test(
     name="interference",
-    title="Reads next to writes",
+    title="Reads during writes",
     source="ScyllaDB's diskplorer, not the PTS",
     suites=("ssd", "raid"),
     by_default=False,

@@ -12,8 +12,8 @@ from tkperf.procedures import (
     iops,
     latency,
     latency_over_demand,
-    next_to_neighbours,
     quality_of_service,
+    reader_with_neighbours,
     throughput,
     workload_sweep,
     write_saturation,
@@ -36,7 +36,7 @@ TESTS: tuple[Test, ...] = (
     latency_over_demand.TEST,
     quality_of_service.TEST,
     interference.TEST,
-    next_to_neighbours.TEST,
+    reader_with_neighbours.TEST,
     disk_areas.HDD_IOPS,
     disk_areas.HDD_THROUGHPUT,
 )

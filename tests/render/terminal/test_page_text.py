@@ -67,9 +67,9 @@ def test_a_table_of_many_columns_is_listed_row_by_row(width: int) -> None:
 REASON = "disturbed: others on the CPUs that fio waited for"
 
 
-def neighbour(name: str, remark: str = REASON, test: str = "Reads next to neighbours") -> HeadlineView:
+def neighbour(name: str, remark: str = REASON, test: str = "Reads during other loads") -> HeadlineView:
     return HeadlineView(
-        label=f"Read p99 next to the {name}, against alone",
+        label=f"Read p99 while the {name} runs, against alone",
         text="at least 35.4 ×",
         exact="35.4 ×",
         sure="± 3.9 %",

@@ -417,7 +417,7 @@ def _of_grids(test: str, sections: Sequence[SectionResult]) -> Iterator[Compared
     beside = min(point.write_bytes_per_s for point in middles)
     measure = replace(
         READS_WITHIN_LIMIT,
-        label=f"reads with p99 ≤ {grids[0].limit_us / 1000:g} ms next to {format_number(beside / 1e6)} MB/s of writes",
+        label=f"reads with p99 ≤ {grids[0].limit_us / 1000:g} ms during writes at {format_number(beside / 1e6)} MB/s",
     )
     reads = next(cell.reads.workload for cell in grids[0].cells.values() if cell.reads is not None)
     workload = replace(reads, offered_iops=None, arrival=Arrival.LINEAR, together=(), stream=None)
@@ -429,7 +429,7 @@ def _entry_of_grid(grid: InterferenceGrid, write_bytes_per_s: float) -> Entry:
     """Return the highest rate of reads of a run, or the known bound of this rate. The result also contains the marks of
     the cells that decide this value.
     """
-    bounds = grid.reads_next_to(write_bytes_per_s)
+    bounds = grid.reads_during(write_bytes_per_s)
     around = (point for point in grid.limit if point.write_bytes_per_s >= write_bytes_per_s)
     cells = grid.decisive_cells(next(around)) if bounds is not None else ()
     value = None if bounds is None else bounds.at_least

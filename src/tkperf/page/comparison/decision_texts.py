@@ -490,7 +490,7 @@ def _build_column(comparison: Comparison, figure: DecisionFigure) -> MatrixColum
     if figure.measure.key == LATENCY_FACTOR.key:
         other = next(stream.name for stream in work.together if stream.name != READER)
         return MatrixColumn(
-            title=f"next to {other}",
+            title=f"with {other}",
             detail=f"read p99 against alone ({LATENCY_FACTOR.unit})",
             unit=LATENCY_FACTOR.unit,
             direction="",

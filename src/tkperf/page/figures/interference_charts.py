@@ -39,7 +39,7 @@ def show_interference(shown: ShownSection, figure: Figure) -> Views:
     if grid is None:
         return
     for quantity in find_quantities(figure.quantities):
-        title = figure.title or f"{capitalise(quantity.label)} of the reads next to writes, in µs unless said"
+        title = figure.title or f"{capitalise(quantity.label)} of the reads during writes, in µs unless said"
         limited = quantity is READ_P99
         within = " The red line encloses the cells in which the drive did all that was offered, and the reads kept "
         line = f"{within}{describe_limit(grid.limit_us)}." if limited else ""
@@ -135,10 +135,10 @@ def show_frontier(shown: ShownSection, figure: Figure) -> Views:
     grid = build_grid(shown.section)
     if grid is None:
         return
-    title = figure.title or f"Most reads with {describe_limit(grid.limit_us)} next to writes"
+    title = figure.title or f"Most reads with {describe_limit(grid.limit_us)} during writes"
     yield ChartView(
         key="frontier",
-        text=f"{title}, next to each offered rate of writes. Between two offered rates of reads nothing was measured. "
+        text=f"{title}, at each offered rate of writes. Between two offered rates of reads nothing was measured. "
         "The line ends where even the lowest offered rate of reads was beyond the limit, or where the drive did not do "
         "all that was offered.",
         chart=Chart(
@@ -183,29 +183,29 @@ def show_neighbours(shown: ShownSection, figure: Figure) -> Views:
     effects.sort(key=lambda one: -(one.factor or 0.0))
     if quantity is not LATENCY_MEAN:
         yield build_table(
-            f"Reader next to each neighbour, {quantity.label}",
+            f"Reader with each neighbour, {quantity.label}",
             effects,
             (
                 Column("Neighbour", lambda one: one.name),
                 Column("times as long", describe_factor),
-                Column("next to it", lambda one: quantity.text(one.reader.value(quantity))),
+                Column("with the neighbour", lambda one: quantity.text(one.reader.value(quantity))),
                 Column("reader alone", lambda one: quantity.text(one.alone.value(quantity))),
                 Column("the neighbour did", describe_neighbour),
             ),
         )
-    title = figure.title or f"{capitalise(quantity.label)} of the reader next to each neighbour"
+    title = figure.title or f"{capitalise(quantity.label)} of the reader with each neighbour"
     factors = [one.factor for one in effects if one.factor]
     # If one bar had the value 100, bars with the values 1 and 2 would look equal. In this case, points on a logarithmic
     # axis replace the bars. A bar would have to begin at 0, which does not exist on this axis.
     far_apart = max(factors) > _FAR_APART * min(factors)
     scale = Scale.LOG if far_apart else Scale.LINEAR
     yield ChartView(
-        key="next-to",
+        key="neighbours",
         text=f"{title}, divided by that of the reader alone in the same rounds. 1: the neighbour changes nothing.",
         chart=Chart(
             title=title,
             x=Axis(title="Neighbour", scale=Scale.ORDINAL, places=tuple(map(_name_with_factor, effects))),
-            y=Axis(title="Latency next to it, divided by that alone (×)", scale=scale),
+            y=Axis(title="Latency with the neighbour, divided by latency alone (×)", scale=scale),
             curves=(
                 Curve(
                     points=tuple(

@@ -69,7 +69,7 @@ def describe_grid(test: TestResult, section: SectionResult) -> str:
     point = grid.at_middle_writes
     if point is None:
         cells = grid.rules.levels**2 - 1
-        return f"{len(grid.cells)} of {cells} cells of reads next to writes were measured, too few for a limit"
+        return f"{len(grid.cells)} of {cells} cells of reads and writes were measured, too few for a limit"
     return f"{_describe_point(grid, point)}{_describe_drift(test, section)}"
 
 
@@ -84,7 +84,7 @@ def _describe_point(grid: InterferenceGrid, point: LimitPoint) -> str:
     why_not = "" if point.why_not is None else _WHY_NOT.get(point.why_not, "")
     return (
         f"{name_read_blocks(grid)} reads keep {describe_limit(grid.limit_us)} up to "
-        f"{format_number(point.read_iops)} IOPS{more} next to {_megabytes(point)} MB/s of writes{why_not}; {alone}"
+        f"{format_number(point.read_iops)} IOPS{more} during {_megabytes(point)} MB/s of writes{why_not}; {alone}"
     )
 
 
@@ -94,13 +94,13 @@ def _describe_none(grid: InterferenceGrid, point: LimitPoint) -> str:
     writes = f"{_megabytes(point)} MB/s of writes"
     match point.why_not:
         case CellState.READS_SHORT:
-            return f"next to {writes}, the drive does not do {reads}"
+            return f"during {writes}, the drive does not do {reads}"
         case CellState.WRITES_SHORT:
-            return f"next to {reads}, the drive does not do {writes}"
+            return f"during {reads}, the drive does not do {writes}"
         case CellState.NO_PERCENTILE:
-            return f"{reads} next to {writes} are too few for a 99th percentile"
+            return f"{reads} during {writes} are too few for a 99th percentile"
         case _:
-            return f"even {reads} do not keep {describe_limit(grid.limit_us)} next to {writes}"
+            return f"even {reads} do not keep {describe_limit(grid.limit_us)} during {writes}"
 
 
 def _describe_drift(test: TestResult, section: SectionResult) -> str:
@@ -131,7 +131,7 @@ def label_grid(test: TestResult, section: SectionResult) -> tuple[Characteristic
     if grid is None or found is None or point is None:
         return None
     label = (
-        f"{name_read_blocks(grid)} reads with {describe_limit(grid.limit_us)}, next to {_megabytes(point)} MB/s of "
+        f"{name_read_blocks(grid)} reads with {describe_limit(grid.limit_us)}, during {_megabytes(point)} MB/s of "
         "writes"
     )
     return found, label, f"{found.text()} {found.measure.unit}", _find_doubt(grid, point, find_drift(test, section))
@@ -169,8 +169,8 @@ def _describe_effect(effect: NeighbourEffect) -> str:
     known = effect.uncertainty
     ends = None if known is None or known.low is None or known.high is None else (known.low, known.high)
     if ends is not None and ends[0] <= 1 <= ends[1] <= NARROW_INTERVAL * ends[0]:
-        return f"not measurably changed next to the {effect.name}"
-    return f"{describe_factor(effect)} next to the {effect.name}"
+        return f"not measurably changed while the {effect.name} runs"
+    return f"{describe_factor(effect)} while the {effect.name} runs"
 
 
 def label_neighbours(section: SectionResult) -> Iterator[tuple[Characteristic, str, str, NeighbourEffect]]:
@@ -182,4 +182,4 @@ def label_neighbours(section: SectionResult) -> Iterator[tuple[Characteristic, s
     for found in sorted(factors, key=lambda one: -(one.value or one.at_least or 0.0)):
         effect = effects[found.workload]
         if effect.factor is not None:
-            yield found, f"Read p99 next to the {effect.name}, against alone", f"{found.text()} ×", effect
+            yield found, f"Read p99 while the {effect.name} runs, against alone", f"{found.text()} ×", effect

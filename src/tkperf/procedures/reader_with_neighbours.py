@@ -41,8 +41,8 @@ from tkperf.procedures.profiles.profile_tables import (
 
 WRITES_FIRST = "Random writes before the neighbours"
 READS_ALONE = "Reads at full rate"
-NEXT_TO_OTHERS = "Reader next to others"
-NEXT_TO_TRIMMER = "Reader next to a trimmer"
+DURING_OTHERS = "Reader during other loads"
+DURING_TRIMS = "Reader during trims"
 TRIMMER = "trimmer"
 WORST = "Which neighbour slows reads down most?"
 
@@ -194,9 +194,9 @@ def neighbours(profile: Profile, active_range_bytes: int) -> Procedure:
     )
     full_iops = yield from find_rate_alone(READS_ALONE, reads, lead_in_s=table.lead_in_s, duration_s=table.alone_s)
     reader = _reader_of(reads, full_iops, table)
-    yield (yield from _next_to_others(table, reader, parts))
+    yield (yield from _during_others(table, reader, parts))
     if parts.trimmed is not None:
-        yield (yield from _next_to_trimmer(profile, table, reader, parts.trimmed))
+        yield (yield from _during_trims(profile, table, reader, parts.trimmed))
 
 
 def _reader_of(reads: Workload, alone_iops: float, table: NeighboursTable) -> Workload:
@@ -204,7 +204,7 @@ def _reader_of(reads: Workload, alone_iops: float, table: NeighboursTable) -> Wo
     return replace(reads, offered_iops=offered_iops, arrival=table.arrival, jobs=find_jobs(offered_iops, table.jobs))
 
 
-def _next_to_others(
+def _during_others(
     table: NeighboursTable, reader: Workload, parts: RangeParts
 ) -> Generator[Yielded, Reply, SectionOutcome]:
     """Run the reader alone, and then together with each neighbour. Every round has a different order.
@@ -213,7 +213,7 @@ def _next_to_others(
     """
     loads = (reader, *(_together(reader, neighbour) for neighbour in neighbours_of(table, parts.rest)))
     rounds = [_shuffle(loads, table.seed, turn) for turn in range(table.rounds)]
-    return (yield from _measure_in_turn(NEXT_TO_OTHERS, rounds, table))
+    return (yield from _measure_in_turn(DURING_OTHERS, rounds, table))
 
 
 def _shuffle(loads: Sequence[Workload], seed: int, turn: int) -> list[Workload]:
@@ -226,16 +226,16 @@ def _together(reader: Workload, neighbour: Stream) -> Workload:
     return combine((Stream(name=READER, workload=reader), neighbour))
 
 
-def _next_to_trimmer(
+def _during_trims(
     profile: Profile, table: NeighboursTable, reader: Workload, trimmed: ActiveRange
 ) -> Generator[Yielded, Reply, SectionOutcome]:
     """Run the reader alone and together with the trimmer. Before each round except the first, the trimmed blocks are
     written again.
     """
     loads = (reader, _together(reader, trimmer_of(table, trimmed)))
-    once = workload_independent_preconditioning(profile, NEXT_TO_TRIMMER)
+    once = workload_independent_preconditioning(profile, DURING_TRIMS)
     refill = replace(once, passes=1, length_bytes=trimmed.length_bytes)
-    return (yield from _measure_in_turn(NEXT_TO_TRIMMER, [loads] * table.rounds, table, between=refill))
+    return (yield from _measure_in_turn(DURING_TRIMS, [loads] * table.rounds, table, between=refill))
 
 
 def _measure_in_turn(
@@ -276,7 +276,7 @@ def section_plan(name: str) -> SectionPlan:
             figures=asking("How do the writes change?", drawn(FigureKind.OVER_TIME, "iops")),
             prepares=True,
         )
-    if name in (NEXT_TO_OTHERS, NEXT_TO_TRIMMER):
+    if name in (DURING_OTHERS, DURING_TRIMS):
         return SectionPlan(
             name=name,
             quantities=("p99_us", "latency_mean_us", "iops"),
@@ -306,7 +306,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     measured = f"{table.lead_in_s:g} s lead-in, then {table.step_s:g} s measured"
     trimming = (
         (
-            f"{format_count(table.rounds, 'round')} of the reader alone and next to a trimmer: RND "
+            f"{format_count(table.rounds, 'round')} of the reader alone and of the reader with a trimmer: RND "
             f"{table.trim_block_size_kib:g} KiB trims, {one}, within the first {table.trimmed_percent} % of the range, "
             "which no other load uses",
             "    Before each further round, what was trimmed is written again sequentially",
@@ -323,23 +323,23 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         f"RND {table.read_block_size_kib:g} KiB reads, {demand}, {table.alone_s:g} s: the full rate of reads",
         f"Reader: RND {table.read_block_size_kib:g} KiB reads at {table.reader_percent} % of this rate, offered "
         f"{building_blocks.describe_arrival(table.arrival)}",
-        f"{format_count(table.rounds, 'round')}, in each of them the reader alone and next to each of the following, "
-        f"in an order made from seed {table.seed}, {measured}:",
+        f"{format_count(table.rounds, 'round')}, in each of them the reader alone and the reader with each of "
+        f"the following loads, in an order made from seed {table.seed}, {measured}:",
         f"    SEQ {table.sequential_block_size_kib:g} KiB writes, {own}",
         f"    RND {table.write_block_size_kib:g} KiB writes, {own}",
         f"    SEQ {table.large_block_size_kib:g} KiB reads, {own}",
         f"    RND {table.flushed_block_size_kib:g} KiB writes with a flush after each, {one}",
         f"    The same writes without flushes, {one}",
         *trimming,
-        "Result: for each neighbour, the 99th percentile of the reader's latency next to it, divided by that of the "
-        "reader alone",
+        "Result: for each neighbour, the 99th percentile of the reader's latency while the neighbour runs, divided by "
+        "that of the reader alone",
         building_blocks.steady_state(profile),
     )
 
 
 TEST = Test(
     name="neighbours",
-    title="Reads next to neighbours",
+    title="Reads during other loads",
     source="tkperf itself, not the PTS",
     suites=("ssd", "raid"),
     by_default=False,
