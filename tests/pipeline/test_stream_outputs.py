@@ -23,8 +23,9 @@ from tkperf.analysis.timeline.timelines import Recorded
 from tkperf.analysis.workload_axes import name_stream
 from tkperf.cli.lines import JsonLines, PlainLines
 from tkperf.cli.main import cli
-from tkperf.model.quantity import BACKLOG, IOPS, IOS, LATENCY_MEAN
+from tkperf.model.quantity import BACKLOG, IOPS, IOS, LATENCY_MEAN, percentile
 from tkperf.model.record import RunRecord
+from tkperf.model.units import format_number
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.page.comparison.ratio_tables import build_section_table
 from tkperf.page.findings import findings, headlines
@@ -103,6 +104,72 @@ def read(path: Path) -> tuple[RunResult, RunRecord]:
 def section_of(path: Path, name: str) -> SectionResult:
     result, _ = read(path)
     return next(section for section in result.tests[0].sections if section.name == name)
+
+
+ALONE_AND_TOGETHER = """
+format = 1
+name = "mix"
+title = "Mix"
+[loads.reader]
+access = "random"
+read_percent = 100
+block_size_kib = 16
+jobs = 2
+io_depth = 8
+offered_iops = 4000
+[loads.writer]
+access = "random"
+read_percent = 0
+block_size_kib = 16
+jobs = 2
+io_depth = 8
+[[phases]]
+kind = "fill"
+passes = 1
+[[phases]]
+kind = "rounds"
+section = "Reader alone"
+loads = ["reader"]
+step_s = 5
+rounds = 3
+[[phases]]
+kind = "rounds"
+section = "Writer alone"
+loads = ["writer"]
+step_s = 5
+rounds = 3
+[[phases]]
+kind = "rounds"
+section = "Both"
+together = ["reader", "writer"]
+step_s = 5
+rounds = 3
+"""
+
+
+def test_a_load_that_also_runs_alone_is_compared_with_itself(tmp_path: Path) -> None:
+    """If a load of a combination also ran alone in another section, a finding states by which factor the other loads
+    increase its latency, or which share of its rate the load reaches without an offered rate.
+    """
+    (tmp_path / "mix.toml").write_text(ALONE_AND_TOGETHER)
+    done = call(
+        "ssd", "mix", "sim:client-tlc", "--test", tmp_path / "mix.toml", "--output", tmp_path, "--no-report", "--quiet"
+    )
+    assert done.exit_code == 0, done.output
+    result, _ = read(tmp_path / "mix.tkperf")
+    alone, writer, both = result.tests[0].sections
+    texts = [one.text for one in findings(result) if " compared with " in one.text]
+    p99 = percentile(99)
+    reads = next(cell for cell in both.cells if cell.workload.stream == "reader")
+    writes = next(cell for cell in both.cells if cell.workload.stream == "writer")
+    factor, share = (
+        (after.value(quantity) or 0.0) / (before.value(quantity) or 1.0)
+        for quantity, before, after in ((p99, alone.cells[0], reads), (IOPS, writer.cells[0], writes))
+    )
+    assert len(texts) == 2
+    assert texts[0].startswith(f"Both: compared with Reader alone, the p99 latency of reader is {factor:.3g} × (")
+    words = f"writer reaches {format_number(100 * share)} % of its IOPS"
+    assert texts[1] == f"Both: compared with Writer alone, {words}"
 
 
 def view_of_section(path: Path, name: str) -> SectionView:
@@ -236,7 +303,9 @@ def test_the_first_screen_names_each_stream_with_its_answer(run_path: Path) -> N
     assert found["trimmer"].text.startswith("p99 ")
     assert found["trimmer"].also == "21.0 MB/s of trims as offered"
     sentences = [finding.text for finding in findings(result)]
-    assert any(text.startswith("reader runs at ") and " next to log at 400 IOPS (p99 " in text for text in sentences)
+    assert any(
+        text.startswith("reader runs at ") and " together with log at 400 IOPS (p99 " in text for text in sentences
+    )
     shown = call("show", run_path).output
     assert "all streams" not in shown
     assert "trimmer, 1024 KiB random trim, TC1/QD1" in shown

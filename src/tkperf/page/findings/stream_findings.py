@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from tkperf.analysis.characteristics_search import has_backlog
 from tkperf.analysis.loads_together import TAIL, find_rate, is_latency_sought
 from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.analysis.uncertainty.estimate import build_ratio
+from tkperf.model.figures import FigureKind
 from tkperf.model.quantity import IOPS, LATENCY_MEAN, Quantity
 from tkperf.model.units import format_count, format_latency, format_number
 from tkperf.model.workload import ActiveRange, Workload
@@ -111,18 +113,51 @@ def find_streams(section: SectionResult) -> tuple[StreamFigures, ...]:
 
 
 def describe_streams(section: SectionResult) -> str:
-    """Return a text about streams that run together: ``reader runs at 83,900 IOPS (p99 281 µs) next to writer at 65.5
-    MB/s (p99 578 µs)``. The text is empty if there are no streams.
+    """Return a text about streams that run together: ``reader runs at 83,900 IOPS (p99 281 µs) together with writer at
+    65.5 MB/s (p99 578 µs)``. The text is empty if there are no streams.
     """
     streams = find_streams(section)
     if not streams:
         return ""
     first, *others = streams[:_MOST_STREAMS]
-    words = f"{first.name} runs at {_describe(first)} next to "
+    words = f"{first.name} runs at {_describe(first)} together with "
     named = [f"{each.name} at {_describe(each)}" for each in others]
     if left := len(streams) - _MOST_STREAMS:
         named += [format_count(left, "more stream")] if left > 0 else []
     return words + list_words(named) + _describe_window(section)
+
+
+def describe_against_alone(sections: Sequence[SectionResult]) -> Iterator[tuple[SectionResult, str]]:
+    """Yield a sentence for each section with streams whose loads also ran alone in another section of the test:
+    ``compared with Queries alone, the p99 latency of queries is 2.41 × (2.3 to 2.5)``.
+
+    The sections of the test ``neighbours`` are omitted, because their findings already contain the factors.
+    """
+    complete = [one for one in sections if one.complete and not one.plan.draws(FigureKind.NEIGHBOURS)]
+    alone = {cell.workload: (one.name, cell) for one in complete for cell in one.cells if not cell.workload.together}
+    for section in complete:
+        effects: dict[str, list[str]] = {}
+        for stream in find_streams(section):
+            load = next(one.workload for one in stream.cell.workload.together if one.name == stream.name)
+            name, cell = alone.get(load, (section.name, None))
+            if cell is not None and name != section.name and (words := _describe_change(stream, cell)):
+                effects.setdefault(name, []).append(words)
+        for name, words_ in effects.items():
+            yield section, f"compared with {name}, {list_words(words_)}"
+
+
+def _describe_change(stream: StreamFigures, alone: CellResult) -> str:
+    """Return the factor of the latency if the stream kept an offered rate, and otherwise the share of the rate."""
+    quantity, cell = stream.main, stream.cell
+    value, before = cell.value(quantity), alone.value(quantity)
+    if value is None or not before:
+        return ""
+    if quantity is not TAIL:
+        return f"{stream.name} reaches {format_number(100 * value / before)} % of its {quantity.label}"
+    known = build_ratio(value, cell.uncertainty_of(quantity), before, alone.uncertainty_of(quantity))
+    has_ends = known is not None and known.low is not None and known.high is not None
+    interval = f" ({known.low:.3g} to {known.high:.3g})" if known is not None and has_ends else ""
+    return f"the p99 latency of {stream.name} is {value / before:.3g} ×{interval}"
 
 
 def _describe(stream: StreamFigures) -> str:

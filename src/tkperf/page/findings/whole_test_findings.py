@@ -15,7 +15,7 @@ from tkperf.model.units import capital, format_number
 from tkperf.page.findings.choice import choose_cells, find_peaks_of_sections, find_shared
 from tkperf.page.findings.interference_findings import describe_grid, describe_neighbours
 from tkperf.page.findings.section_findings import describe_recovery, describe_section, name_direction, name_ios
-from tkperf.page.findings.stream_findings import describe_trimmed
+from tkperf.page.findings.stream_findings import describe_against_alone, describe_trimmed
 from tkperf.page.naming import name_blocks
 from tkperf.page.words.run import describe_progress
 from tkperf.page.words.time_course import describe_events, describe_excess
@@ -78,6 +78,8 @@ def _of_test(test: TestResult, range_length_bytes: int | None) -> Iterator[Findi
         many = section.name in firsts and len(firsts) > _MOST_SHARES
         if not several and not many:
             yield from _of_section(test, section, firsts.get(section.name), loads)
+    for section, text in describe_against_alone(sections):
+        yield Finding(test=test.name, section=section.name, text=f"{section.name}: {text}")
     loads_of_test = [cell.workload for section in sections for cell in section.cells]
     for text in describe_trimmed(loads_of_test, range_length_bytes):
         yield Finding(test=test.name, section=None, text=text)
