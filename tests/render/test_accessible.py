@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from tests.builders import run_info, simulate
-from tests.render.visits import DRAWN, Visit, new_page
+from tests.render.visits import DRAWN, Visit, find_violations, new_page
 from tkperf.analysis.comparing.comparison import compare
 from tkperf.page.comparison.build_page import build_comparison_page
 from tkperf.procedures import SSD_TESTS
@@ -35,12 +34,6 @@ def opened(browser: Browser, path: Path, scheme: Scheme = "light", width: int = 
     page.close()
 
 
-def violations(page: Page) -> list[str]:
-    """Return the violations that axe-core finds with all its rules, each with its first element."""
-    found = Axe().run(page).response["violations"]
-    return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
-
-
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("compared")
@@ -57,7 +50,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1300)])
 def test_axe_finds_nothing_in_a_report(browser: Browser, report: Path, scheme: Scheme, width: int) -> None:
     with opened(browser, report, scheme, width) as page:
-        assert violations(page) == []
+        assert find_violations(page) == []
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1300), ("dark", 390)])
@@ -66,7 +59,7 @@ def test_axe_finds_nothing_in_a_comparison(browser: Browser, compared: Path, sch
     with opened(browser, compared, scheme, width) as page:
         for chapter in ("", "overview", "writesat", "conditions"):
             page.locator("#chapter").select_option(chapter)
-            assert violations(page) == []
+            assert find_violations(page) == []
 
 
 @pytest.mark.report_of("iops")
@@ -78,7 +71,7 @@ def test_axe_finds_nothing_in_what_a_click_opens(browser: Browser, report: Path,
         page.wait_for_selector(f"dialog[data-shown='{CELL}']")
         for summary in page.locator("dialog > details:not([hidden]) > summary").all():
             summary.click()
-        assert violations(page) == []
+        assert find_violations(page) == []
 
 
 @pytest.mark.report_of("iops")
@@ -91,7 +84,7 @@ def test_axe_would_find_something(browser: Browser, report: Path) -> None:
             "document.querySelector('main').insertAdjacentHTML('beforeend',"
             '\'<img src="data:,"><p style="color:#aaa;background:#999">grey</p>\')'
         )
-        assert {each.split(":")[0] for each in violations(page)} == {"image-alt", "color-contrast"}
+        assert {each.split(":")[0] for each in find_violations(page)} == {"image-alt", "color-contrast"}
 
 
 @pytest.mark.report_of("iops")

@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.batches import answer_of, checked_answer, claims_of, measured
-from tests.render.test_accessible import opened, violations
-from tests.render.visits import Visit, new_page
+from tests.render.test_accessible import opened
+from tests.render.visits import Visit, find_violations, new_page
 from tkperf.page.batch.batch_results_page import build_batch_page
 from tkperf.page.check import build_check_page, build_claims_page
 from tkperf.page.page import ReportView
@@ -90,7 +90,7 @@ def test_axe_finds_nothing(
     browser: Browser, pages: dict[str, Path], name: str, scheme: Literal["light", "dark"], width: int
 ) -> None:
     with opened(browser, pages[name], scheme, width) as page:
-        assert violations(page) == []
+        assert find_violations(page) == []
 
 
 @pytest.mark.parametrize("name", ["batch", "claims"])

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.builders import run_info, simulate
-from tests.render.visits import DRAWN
+from tests.render.visits import DRAWN, find_violations
 from tests.web.ledgers import CLAIMS, UTC, begin_ledger
 from tkperf import make_plan
 from tkperf.batch.ledger import DriveEnded, append_end
@@ -245,14 +244,8 @@ def test_axe_finds_nothing(browser: Browser, whole: str, scheme: Scheme, width: 
         page.wait_for_selector(DRAWN, timeout=120_000)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.evaluate("document.querySelectorAll('.facet:first-of-type, .unreadable').forEach(each => each.open = true)")
-    assert violations(page) == []
+    assert find_violations(page) == []
     context.close()
-
-
-def violations(page: Page) -> list[str]:
-    """Return the faults that axe finds. The page needs a context in which the policy of the server is switched off."""
-    found = Axe().run(page).response["violations"]
-    return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
 
 
 @contextmanager
@@ -320,7 +313,7 @@ def looked_at(browser: Browser, address: str, waits_for: str) -> Iterator[Page]:
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert violations(page) == []
+        assert find_violations(page) == []
     yield page
     context.close()
 
