@@ -15,7 +15,7 @@ import click
 import pytest
 from playwright.sync_api import Browser
 
-from tests.render.test_accessible import violations
+from tests.render.visits import find_violations
 from tkperf.cli.main import cli
 
 ROOT = Path(__file__).parents[2]
@@ -88,7 +88,7 @@ def test_axe_finds_nothing_on_the_pages(
     page = browser.new_page(color_scheme=scheme, viewport={"width": 1440, "height": 900})
     for name in names:
         page.goto((site / f"{name}.html").as_uri())
-        assert violations(page) == [], name
+        assert find_violations(page) == [], name
     page.close()
 
 
