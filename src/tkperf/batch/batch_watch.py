@@ -49,7 +49,7 @@ class BatchFollower(Protocol):
     """The state of a batch and its new events, for a view.
 
     Attributes:
-        news: new events in runs of this host that the last look found.
+        news: new events in runs of this host, from the last reading of the files.
         passed_on: new events in runs on other hosts, as JSON, each with the number of the drive.
     """
 
@@ -88,8 +88,8 @@ class WatchedBatch:
     """A batch and the state of each running run.
 
     Attributes:
-        news: the events that the last look found. If a run was already running at the first look, its first events show
-            only the present place of the run.
+        news: the new events from the last reading of the files. If a run was already running at the first reading, its
+            first events show only the present place of the run.
 
     Args:
         path: the path of the ledger, or a function that returns its present path.

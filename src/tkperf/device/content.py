@@ -49,10 +49,10 @@ class PartContent(StrEnum):
 
 
 def look_for_written_data(descriptor: int, *, start_bytes: int, end_bytes: int, file_system: str | None) -> PartContent:
-    """Return whether a part of a file contains written data. The part is read up to the first byte that is not zero.
+    """Return what a part of a file contains: data, only zeros, or only zeros as far as the part was read.
 
-    The function does not rely on samples. It skips a part of the file only if the file system reports that this part
-    was never written. Reading ends after ``READ_LIMIT_BYTES``.
+    Reading ends at the first byte that is not zero, and after ``READ_LIMIT_BYTES``. The function does not rely on
+    samples. It skips a section of the part only if the file system reports that this section was never written.
 
     Args:
         file_system: the type of the file system. None means that the type is not known.
@@ -76,7 +76,7 @@ def look_for_written_data(descriptor: int, *, start_bytes: int, end_bytes: int, 
                 break
             if buffer[:count] != _ZEROS[:count]:
                 return PartContent.DATA
-            # Remove these zeros from the page cache, so that the cache can contain the user's files.
+            # Remove these zeros from the page cache, so that they do not displace the user's files from the cache.
             os.posix_fadvise(descriptor, place, count, os.POSIX_FADV_DONTNEED)
             place += count
             left_bytes -= count
@@ -172,8 +172,8 @@ def read_content(descriptor: int, identity: DeviceIdentity, *, sys_root: Path = 
         OSError: more than ``MOST_BAD_SAMPLES`` places cannot be read.
     """
     marks = read_write_marks(descriptor, identity, sys_root=sys_root)
-    # The page cache may be outdated, because a program that accesses the drive in another way (SCSI
-    # generic, a second path) bypasses it.
+    # The page cache may be outdated, because a program can write to the drive without this cache (SCSI generic, a
+    # second path).
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     size_bytes = identity.capacity_bytes
     samples = SAMPLES_OF_HARD_DISK if identity.rotational else SAMPLES
@@ -251,8 +251,8 @@ def _sync_other_nodes(target: TargetNodes, held: os.stat_result) -> None:
 
 
 def describe_write(before: WriteMarks, now: WriteMarks) -> str | None:
-    """Return a text that describes how another program has written to a device between two readings. None means that no
-    program has written to the device.
+    """Return a text that describes how another program has written to a device between two readings. None means that
+    there is no evidence of such a write.
     """
     if before.written_bytes is not None:
         if now.written_bytes is None:

@@ -4,7 +4,7 @@ ended.
 As soon as a mapping is open, tkperf marks the mapping for removal. The kernel then removes the mapping when its last
 descriptor is closed. If tkperf is killed, its mapping therefore ends together with tkperf and with the fio process that
 writes through the mapping. tkperf also prevents udev from reading the mapping. Otherwise udev would read the mapping
-each time that a program closes it after writing. ``dmsetup`` cannot do this, because it has no option for it.
+each time that a program closes it after writing. ``dmsetup`` has no option that prevents udev from reading a mapping.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
     try:
         _call(_DEV_REMOVE, name, flags=_DEFERRED_REMOVE, event=_LEFT_ALONE)
         _load(name, targets)
-        _call(_DEV_SUSPEND, name, event=_LEFT_ALONE)  # without the suspend flag, this call resumes
+        _call(_DEV_SUSPEND, name, event=_LEFT_ALONE)  # without the suspend flag, this call resumes the mapping
         if tuple(read_table(name)) != tuple(targets):
             raise DeviceError(f"device-mapper: the kernel did not create the mapping {name} as requested")
     except BaseException:

@@ -1,5 +1,5 @@
-"""The hold on a device or file, from the user's consent to the last write. During the hold, tkperf does not use the
-name.
+"""The hold on a device or file, from the user's consent to the last write. During the hold, tkperf does not rely on the
+name of the device.
 
 tkperf opens the device once by its name, without following a link. It then checks that this device is the device that
 was shown to the user. All later actions (the search for data, fio, purge tools, each recheck) use the held descriptor,
@@ -68,7 +68,8 @@ class Hold:
 
         Raises:
             DeviceError: the name now leads to another device.
-            RefusedError: another program uses the device, the device cannot be opened for writing, or it is gone.
+            RefusedError: another program uses the device, the device cannot be opened for writing, or it no longer
+                exists.
         """
         self.identity = identity
         self.anchor = self.exclusive = -1
@@ -149,7 +150,7 @@ class Hold:
 
     def describe_write(self) -> str | None:
         """Return a text that describes how another program has written to the device since the first reading. None
-        means that no program has written to the device.
+        means that there is no evidence of such a write.
 
         This method uses only the kernel's counters. Call the method before tkperf's own first write.
 

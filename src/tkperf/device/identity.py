@@ -82,9 +82,9 @@ def find_distinction(disk: Path, *, sys_root: Path = SYS_ROOT) -> str | None:
     text, the confirmation matches no other disk of this host.
 
     If no other disk with this serial number has the same unit, the result is the unit. Otherwise it is the world-wide
-    name, or, if this is not unique, the kernel's name of the disk. None means that the serial number is sufficient: no
-    other disk reports it, or all other disks with this number are units of the same drive, and each of them has its own
-    distinction.
+    name, or, if this is not unique, the kernel's name of the disk. None means that the serial number is not known or is
+    sufficient. It is sufficient if no other disk reports it, or if only this disk has no unit, so that the units
+    distinguish the other disks from it.
     """
     own = udev_properties(text(disk / "dev") or "")
     serial, unit, wwn = read_serial(disk, own), read_unit(disk), read_wwn(disk, own)
@@ -454,7 +454,8 @@ def _identify_block_device(descriptor: int, real: Path, status: os.stat_result, 
         partition=partition,
         partition_start_bytes=None if start is None else start * SECTOR_BYTES,
         unit=read_unit(disk),
-        # The user's answer was compared with the first reading, so later readings do not need a distinction.
+        # The user's answer was compared with the first reading. Later readings therefore need not distinguish the disk
+        # from other disks with the same serial number.
         distinction=None if again or partition else find_distinction(disk),
         mapping_uuid=text(disk / "dm/uuid"),
         mapping_name=text(disk / "dm/name"),

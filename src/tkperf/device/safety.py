@@ -277,8 +277,8 @@ def _busy_objections(identity: DeviceIdentity, survey: Survey) -> Iterator[Objec
         return
     claimed = False
     try:
-        # The device is opened read-only. After the closing of a descriptor that was open for writing, udev would read
-        # the device.
+        # The device is opened read-only, because udev reads a device when a descriptor that was open for writing is
+        # closed.
         os.close(os.open(identity.path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:
         claimed = error.errno == errno.EBUSY
@@ -357,8 +357,8 @@ def _state_objections(survey: Survey, reasons: set[Reason]) -> Iterator[Objectio
     """Yield objections from the kernel's facts about a whole file, unless another objection already reports the same
     use.
     """
-    # If users of the file were found, these users have the file open. The number of openers would then show nothing
-    # new.
+    # If users of the file were found, these users have the file open. A search for other openings of the file would
+    # then report the same use again.
     state = survey.ask_file_state(count=not reasons)
     if state.swap and Reason.SWAP not in reasons:
         yield Objection(Reason.SWAP, "the file is in use as swap space")

@@ -43,8 +43,8 @@ from tkperf.model.units import on_one_line
 from tkperf.system.host import FileLock, read_locks, require_descriptors
 from tkperf.system.installation import CONTAINER_FILES, NAMED_CONTAINER_FILE
 
-# The number of files that the checks open at the same time. The number before an erase also includes the files that fio
-# and the run file need.
+# The numbers of files that this process must be able to open. The first number is sufficient for the checks. The second
+# number is required before an erase, and includes the files that fio and the run file need.
 FREE_DESCRIPTORS_TO_LOOK, FREE_DESCRIPTORS_TO_START = 12, 32
 
 
@@ -53,8 +53,9 @@ class Survey:
     """The results of one survey.
 
     Attributes:
-        mounted: the place of a file target. None means that the target is a device, or that the place cannot be found.
-        places: the place of each file of the target whose name leads to the file.
+        mounted: the file system, the mount and the path of a file target. None means that the target is a device, or
+            that these facts are not known.
+        places: the same for each file of the target whose name leads to the file.
     """
 
     identity: DeviceIdentity
@@ -358,7 +359,7 @@ def find_blind_spots(
 
 
 def _unseen_processes(survey: Survey, root: Path, *, alone: bool) -> Iterator[BlindSpot]:
-    """Yield up to one blind spot about processes: the blind spot that hides most processes."""
+    """If tkperf cannot inspect all processes, yield one blind spot for the reason that hides most processes."""
     target = on_one_line(survey.identity.path)
     now = "; nothing else has it open now" if alone else ""
     if not sees_all_processes(survey.proc_root):

@@ -34,8 +34,9 @@ class Execution:
         evidence: facts that show whether the measurement can be true.
         handed_over_s: the time at which the engine released the next load. None means that no load was released yet.
         earliest_s: the earliest possible time of an I/O of this phase. None means ``started_s``.
-        whole: the measurement from ``started_s`` to ``ended_s``, including the lead-in of a combination. This
-            measurement is compared with the device's own counters. None means that there was no lead-in.
+        whole: the measurement from ``started_s`` to ``ended_s``, including the time before all streams of a combination
+            ran. This measurement is compared with the device's own counters. None means that all streams ran from the
+            beginning.
     """
 
     measurement: Measurement

@@ -65,7 +65,9 @@ def _job_seen(job: JobReading) -> JobSeen:
 
 
 class StreamWatch:
-    """A watch over a stream, slice by slice. It stores since when each job has completed no I/O."""
+    """A watch over a stream, slice by slice. For each job, the watch stores the time since which the job has completed
+    no I/O.
+    """
 
     def __init__(self) -> None:
         self._active_until_s: dict[int, float] = {}

@@ -35,7 +35,7 @@ LONGEST_REPORT_S = 0.05
 # The longest wait for the last I/O after the planned end. After this wait, the engine waits for the exit of fio.
 LONGEST_DRAIN_S = 2.0
 # While a load uses all CPU time, tkperf delays I/Os each time that it wakes up, because its code and data are then no
-# longer in the CPU caches. Within a step, tkperf therefore reads the documents of this many seconds together.
+# longer in the CPU caches. Within a step, tkperf therefore reads fio's status documents of this many seconds together.
 GATHER_S = 4.5
 # If the threads of fio use this share of the time of all CPUs, no CPU time is left for other programs.
 NO_SPARE_CPU_SHARE = 0.9
@@ -212,8 +212,8 @@ class FioEngine:
         return not process.ended
 
     def _gather_s(self, process: FioProcess) -> Callable[[], float]:
-        """Return a function that computes how long documents may wait. The function uses the size of the newest
-        document. The first document never waits, because it shows whether the load began late.
+        """Return a function that computes how long fio's status documents may wait in the pipe. The function uses the
+        size of the newest document. The first document never waits, because it shows whether the load began late.
         """
 
         def gather_s() -> float:

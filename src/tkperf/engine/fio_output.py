@@ -24,10 +24,11 @@ from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement, Sample
 from tkperf.model.plausibility import MOST_CPU_PERCENT
 from tkperf.model.workload import Workload
 
-# Two documents that are closer together than this are merged, because fio may print an additional document directly at
-# the start or end.
+# Two status documents of fio are merged if the time between them is shorter than this, because fio may print an
+# additional document directly at the start or end.
 SHORTEST_SAMPLE_S = 0.05
-# A document contains up to 60 KB for each job. fio accepts up to 4,096 jobs, but runs of tkperf have only a few dozen.
+# A status document of fio contains up to 60 KB for each job. fio accepts up to 4,096 jobs, but runs of tkperf have only
+# a few dozen.
 LARGEST_DOCUMENT_BYTES = 32 << 20
 # In addition to documents, fio prints a few lines for each job.
 LARGEST_NOTES_BYTES = 16 << 20
@@ -427,13 +428,15 @@ class Recorder:
         return (*self.samples[:-1], self._sample(self._before_newest, last))
 
     def whole(self, last: FioReading) -> Measurement | None:
-        """Return the totals up to ``last``, including the lead-in. None means that there was no lead-in."""
+        """Return the totals up to ``last``, including the time before all streams ran. None means that all streams ran
+        from the beginning.
+        """
         if self._origin is self._start:
             return None
         return _totals(build_sample(self._start, last))
 
     def measurement(self, last: FioReading, cpus: int) -> Measurement:
-        """Return the measurement from the origin, or from the end of the lead-in, to ``last``.
+        """Return the measurement to ``last`` from the origin, or from the moment at which all streams ran.
 
         Raises:
             StepFailedError: no time passed between the beginning of the measurement and ``last``.

@@ -26,7 +26,7 @@ from tkperf.model.units import format_count
 from tkperf.model.workload import Workload
 from tkperf.system.process import PIPE, Process, ProcessTimeout, start_process, stop_process
 
-# The capacity of the pipe is several status documents, so that fio never waits for tkperf.
+# The pipe can contain several status documents, so that fio never waits for tkperf.
 PIPE_BYTES = 1 << 20
 # fio prints a document in up to sixty pieces within a few ms. Each read by tkperf briefly uses a CPU that the load
 # needs. If tkperf read each piece immediately, a job with 16 outstanding I/Os would wait sixty times a second. These
@@ -44,9 +44,9 @@ KEPT_STDERR_BYTES = 8 << 10
 LONGEST_SILENCE_S = 120.0
 # fio usually reaches its gate within a third of a second. On a loaded host, fio may need longer.
 LONGEST_START_S = 30.0
-# The longest time for which fio may continue after its planned end, or report without a transferred byte. In a test
-# with a device that completed 1 IOPS and was reset, fio ended 69 s late. The kernel reports an error of a SCSI disk
-# after 30 s and five attempts. At 1 IOPS, a deep queue needs minutes to become empty.
+# The longest time for which fio may continue after its planned end, or may report that no further byte was transferred.
+# In a test with a device that completed 1 IOPS and was reset, fio ended 69 s late. The kernel reports an error of a
+# SCSI disk after 30 s and five attempts. At 1 IOPS, a deep queue needs minutes to become empty.
 LONGEST_OVERRUN_S = 300.0
 # fio usually starts its first I/O 3 ms after the gate is opened. A start after this time is late.
 LATE_S = 0.02

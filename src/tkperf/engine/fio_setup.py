@@ -103,8 +103,8 @@ class ChosenClock:
 
 
 def choose_clock(root: Path = Path("/")) -> ChosenClock:
-    """Return the CPU's clock (TSC) as the clock of fio, unless there is a reason not to use it. fio then does not test
-    this clock at each start.
+    """Return the CPU's clock (TSC) as the clock of fio, unless there is a reason not to use it. If this option is set,
+    fio does not test the clock at each start.
 
     fio itself chooses this clock if its threads on all CPUs read equal times at the same moment. fio's test would run
     during the preceding step. tkperf replaces the test with two checks: the kernel uses the TSC only as long as the TSC

@@ -87,7 +87,7 @@ class StateFile:
         """Hold the lock on the settings, because two runs may begin or end at the same time.
 
         Raises:
-            DeviceError: the folder cannot be written to, for example without root.
+            DeviceError: the folder cannot be written to, for example because tkperf does not run as root.
         """
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)

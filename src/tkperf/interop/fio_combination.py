@@ -81,8 +81,8 @@ def _find_place(options: Options, jobname: str) -> _Place | None:
 def _is_combination(document: Mapping[str, Any], loads: Sequence[LoadAtOnce], results: Sequence[Result]) -> bool:
     if not 1 < len(loads) <= MOST_STREAMS or len(results) < len(loads):
         return False
-    # A load that only prepares the drive is not combined with other loads, because its effect is not part of the
-    # measurement.
+    # Loads that only prepare the drive are not combined with loads that are measured, because a combination is a single
+    # series: either preparation or measurement.
     if len({result.series_key.prepares for result in results}) > 1:
         return False
     return have_one_duration(document, [load.clones for load in loads])
@@ -137,7 +137,7 @@ def _combine_keys(names: Sequence[str], keys: Sequence[SeriesKey], elsewhere: st
         job=" + ".join(names),
         runtime_s=max(runtimes_s, default=None),
         conditions=tuple(sorted([*common, *own])),
-        # The key describes all loads of the combination, so it also contains the options of each stream.
+        # ``beside.key`` is kept, because it describes all loads of the group, including the options of each stream.
         beside=replace(first.beside, own=" + ".join(key.beside.own for key in keys), words=elsewhere),
         cautions=tuple(caution for caution in LoadCaution if caution in cautions),
     )

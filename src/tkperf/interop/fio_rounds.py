@@ -163,7 +163,8 @@ def _plan_combination(section: str, cell: CellSeries) -> SectionPlan:
             *WINDOW,
         ),
         prepares=cell.series_key.prepares,
-        # The figure of a stream is valid only while these other streams run, so the state names them.
+        # The results of a stream are valid only while the other streams run, so the text of the state names these
+        # streams.
         state=_shorten_state(f"in {section.removeprefix('fio ')}"),
         cautions=cell.series_key.cautions,
     )

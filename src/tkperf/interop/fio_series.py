@@ -212,7 +212,7 @@ def build_series_key(
     measurement: Measurement,
     beside: LoadsBeside = ALONE,
 ) -> SeriesKey:
-    """Return the properties of a result that its rounds share.
+    """Return the properties that a result shares with the other rounds of its series.
 
     Args:
         beside: the loads that ran at the same time.

@@ -137,7 +137,7 @@ def _ramp_ms(options: Options) -> float:
 def _join_overlapping(
     document: Mapping[str, Any], groups: Sequence[list[dict[str, Any]]]
 ) -> list[list[dict[str, Any]]]:
-    """Return the groups after groups of one host that ran at the same time were joined.
+    """Join the groups of one host that ran at the same time, and return the resulting groups.
 
     Both ``new_group`` and ``stonewall`` begin a new group number, but a job with ``new_group`` does not wait. fio 3.33
     lists neither option without a value. Therefore only the times show whether groups overlapped. They are the start of
@@ -164,7 +164,7 @@ def _join_of_host(document: Mapping[str, Any], groups: Sequence[list[dict[str, A
 def _join_by_spans(
     spans: Sequence[tuple[float, float]], groups: Sequence[list[dict[str, Any]]]
 ) -> list[list[dict[str, Any]]]:
-    """Return the groups after groups whose times overlap were joined."""
+    """Join the groups whose times overlap, and return the resulting groups."""
     joined: list[list[dict[str, Any]]] = []
     latest = (0.0, 0.0)
     for (begins, ends), group in sorted(zip(spans, groups, strict=True), key=lambda one: one[0]):

@@ -30,8 +30,8 @@ class PercentileUse(StrEnum):
     SECONDS = "the seconds of exports"
 
 
-# Every percentile that a result contains, in percent of the I/Os. The value lists those places with a selection of
-# percentiles that show this percentile.
+# Every percentile that a result contains, in percent of the I/Os. Some places in the outputs show only a selection of
+# the percentiles. The value lists those of these places that show this percentile.
 _USES: dict[float, tuple[PercentileUse, ...]] = {
     50.0: (PercentileUse.CURVES, PercentileUse.LEVELS, PercentileUse.SECONDS),
     90.0: (),

@@ -431,8 +431,7 @@ def join(pieces: Sequence[Seconds], starts_s: Sequence[float]) -> Seconds:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SecondsColumn:
-    """One column of a series over time that was reduced to a limited number of columns, such as the pixels of a
-    chart.
+    """A quantity of a step over time, reduced to a limited number of columns, such as the pixels of a chart.
 
     ``low``, ``high`` and ``mean`` are the minimum, the maximum and the mean of the samples that begin in a column. The
     minimum and the maximum keep every spike, even if a column contains many samples.
@@ -473,11 +472,11 @@ def reduce_to_columns(start_s: FloatArray, values: FloatArray, columns: int) -> 
 
 
 def places_of_extremes(values: Sequence[float], most: int) -> list[int]:
-    """Return the places of the lowest and the highest value in each group of neighbouring values. The result has no
-    more than ``most`` places.
+    """Return the indices of the lowest and the highest value in each group of neighbouring values. The result contains
+    no more than ``most`` indices.
 
-    If there are no more than ``most`` values, the result contains all places. The result always contains the first and
-    the last place.
+    If there are no more than ``most`` values, the result contains all indices. The result always contains the first and
+    the last index.
 
     Raises:
         ValueError: ``most`` is too small for two groups.

@@ -80,7 +80,7 @@ def find_throttling(readings: Iterable[Reading], pauses: Sequence[tuple[float, f
     """Yield each period between two readings in which a drive was throttled.
 
     Args:
-        pauses: begin and end of each pause of the run, in s. A reading before a pause is not compared with a reading
+        pauses: start and end of each pause of the run, in s. A reading before a pause is not compared with a reading
             after the pause.
     """
     paused = Intervals(pauses)
@@ -211,7 +211,7 @@ class Pause(Protocol):
 
 
 def find_pauses(resumptions: Iterable[Pause]) -> tuple[tuple[float, float], ...]:
-    """Return the begin and the end of each pause of the run, in s."""
+    """Return the start and the end of each pause of the run, in s."""
     return tuple((resumption.stopped_s, resumption.resumed_s) for resumption in resumptions)
 
 

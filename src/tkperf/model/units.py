@@ -189,7 +189,7 @@ def drop_controls(text: str) -> str:
     return "".join(each for each in text if each.isprintable() or each in "\n\u00a0")
 
 
-@lru_cache(maxsize=1 << 13)  # most percentiles in the minutes of a day are equal
+@lru_cache(maxsize=1 << 13)  # in results of a day, most percentiles of single minutes are equal
 def format_number(value: float | None, digits: int | None = None) -> str:
     """Return a number as text for people.
 

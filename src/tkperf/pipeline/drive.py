@@ -3,8 +3,8 @@ is created for the run.
 
 The tests of a profile may be limited to segments of a drive, which are random places that do not touch each other. Only
 a mapping by the kernel's device-mapper keeps fio exactly within the segments and without pauses (docs/adr/0027). A
-mapping requires a whole block device, root, and the device-mapper of the kernel. tkperf reports missing requirements
-before it asks a question.
+mapping requires a whole block device, root privileges, and the device-mapper of the kernel. tkperf reports missing
+requirements before it asks a question.
 """
 
 from __future__ import annotations

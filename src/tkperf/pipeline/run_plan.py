@@ -61,14 +61,16 @@ class RunPlan:
 
     @property
     def shortest_s(self) -> float:
-        """The length in s if every test is steady as soon as possible. Purges are not included, and fills count at 500
-        MB/s.
+        """The length in s if every test is steady as soon as possible. Purges are not included. The assumed rate of
+        fills is 500 MB/s.
         """
         return sum(test.shortest_s for test in self.tests)
 
     @property
     def longest_s(self) -> float:
-        """The length in s if no section reaches steady state. Purges are not included, and fills count at 500 MB/s."""
+        """The length in s if no section reaches steady state. Purges are not included. The assumed rate of fills is 500
+        MB/s.
+        """
         return sum(test.longest_s for test in self.tests)
 
     @property

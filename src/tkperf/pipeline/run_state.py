@@ -196,9 +196,9 @@ class RunState:
             self.quantity = self._first_quantity(section)
 
     def _first_quantity(self, section: str) -> Quantity:
-        """Return the main quantity of a section. The quantity needs no histogram, because views receive most steps
-        without histograms. Only steps with offered rates have histograms, so reads are compared by their 99th
-        percentile.
+        """Return the main quantity of a section. If the section measures the latency of reads at offered rates while
+        other loads run, the result is the 99th percentile of the reads. In all other sections, the quantity needs no
+        histogram, because views receive only steps with offered rates together with their histograms.
         """
         plan = None if self.plan is None else self.plan.section(section)
         if self.compares_reads:
@@ -229,8 +229,8 @@ class RunState:
             self.cell_states[key_of(step.kind, step.workload)] = self._judge_cell(step)
 
     def _judge_cell(self, step: StepRecord) -> CellState:
-        """Return the state of a cell, according to the rules of the grid. A neighbour has no offered rate, and the
-        latency of its reader has no limit.
+        """Return the state of a cell, according to the rules of the grid. If the section has no grid, the cell contains
+        a reader and a neighbour. In this case, only the reader has an offered rate, and its latency has no limit.
         """
         rules = self.grid_rules
         kept_up_percent = KEPT_UP_PERCENT if rules is None else rules.kept_up_percent

@@ -30,7 +30,7 @@ from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import SteadyStateTable
 
 HISTOGRAM_SECTION = "Response time histogram"
-ARRIVALS_SPREAD = 3.0  # the limit in standard deviations of the number of arrivals
+ARRIVALS_SPREAD = 3.0  # the limit in standard deviations of the number of I/Os that are due
 # The limit in %, as in the Myce/OakGate tests. If a load completed less than this share of the offered I/Os, the device
 # did not keep up with the offered rate.
 KEPT_UP_PERCENT = 99
@@ -358,7 +358,7 @@ def slices_of(
 def after_lead_in(
     section: str, number: int, workload: Workload, *, lead_in_s: float, duration_s: float, cells: int | None = None
 ) -> tuple[Round, Round]:
-    """Return two rounds with the same workload. The first round is a lead-in, from which no result is computed. The
+    """Return two rounds with the same workload. No result is computed from the first round, which is a warm-up. The
     second round is measured.
 
     ``cells`` is the number of cells if the workload is one cell of a grid.
@@ -373,7 +373,7 @@ def after_lead_in(
 def find_rate_alone(
     section: str, workload: Workload, *, lead_in_s: float, duration_s: float
 ) -> Generator[Yielded, Reply, float]:
-    """Measure a workload once after a lead-in, as a separate section, and return the IOPS."""
+    """Run a workload as a separate section, first as a warm-up and then once measured. Return the measured IOPS."""
     lead_in, measured = after_lead_in(section, 1, workload, lead_in_s=lead_in_s, duration_s=duration_s)
     yield lead_in
     answer = expect_round((yield measured))

@@ -186,7 +186,7 @@ def interference(profile: Profile, _active_range_bytes: int) -> Procedure:
 
 
 def measure_grid(table: InterferenceTable, alone: Alone) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Measure every cell once, after a lead-in with the same load. The order of the cells does not depend on
+    """Measure every cell once, after a warm-up with the same load. The order of the cells does not depend on
     measurements.
     """
     cells = order_cells(table)

@@ -84,8 +84,8 @@ class _Stream:
         return f"{_STATE} {self.section}"
 
 
-# The order is that of the published review. The pure reads follow the pure writes directly, and therefore measure the
-# drive in the same state.
+# The order is that of Myce's review (see the source in docs/explanation/method.md). The pure reads follow the pure
+# writes directly, and therefore measure the drive in the same state.
 _SEQUENTIAL = _Stream(access=Access.SEQUENTIAL, read_percent=100, written_first=False)
 _STREAMS = (
     _Stream(access=Access.RANDOM, read_percent=50, written_first=True),

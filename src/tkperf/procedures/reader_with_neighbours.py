@@ -209,7 +209,7 @@ def _during_others(
 ) -> Generator[Yielded, Reply, SectionOutcome]:
     """Run the reader alone, and then together with each neighbour. Every round has a different order.
 
-    The different orders prevent that the after-effects of one load always influence the same next load.
+    Because the orders differ, the after-effects of one load do not always influence the same next load.
     """
     loads = (reader, *(_together(reader, neighbour) for neighbour in neighbours_of(table, parts.rest)))
     rounds = [_shuffle(loads, table.seed, turn) for turn in range(table.rounds)]
@@ -241,8 +241,8 @@ def _during_trims(
 def _measure_in_turn(
     section: str, rounds: Sequence[Sequence[Workload]], table: NeighboursTable, *, between: Fill | None = None
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    """Measure the loads of each round one after the other. Each load follows a lead-in with the same load. The order
-    does not depend on measurements.
+    """Measure the loads of each round one after the other. Each measurement follows a warm-up with the same load. The
+    order does not depend on measurements.
 
     Args:
         between: the fill before each round except the first. None means that there is no fill.

@@ -124,8 +124,8 @@ def choose_tests(
             -nj makes a workload file impossible, or a search could find such a number of threads.
     """
     for table in profile.tables.values():
-        # The workload file itself was checked in with_workload. A fault can only result from the profile or the
-        # options.
+        # with_workload has already checked the workload file with the unchanged profile. A fault can therefore only
+        # result from the user's options.
         if isinstance(table, OwnWorkloadTable) and (fault := table.fault(profile)):
             raise UsageError(f"with these options, the test {table.name} of a workload file cannot run: {fault}")
     if find_demand:

@@ -1,7 +1,7 @@
 """The entries that must be written to a run file, in their order. Entries that cannot be written yet stay in memory.
 
-A disk may be full for a moment, a network file system may not answer, or a reader may lock the file. None of these must
-end or delay the run, because it may already have lasted for days.
+A disk may be full for a moment, a network file system may not answer, or a reader may lock the file. These conditions
+must not end or delay the run, which may already have lasted for days.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The watch over one step, which compares the bytes of fio with the counters of the device and finds times
-without I/O.
+"""The watch over one step, which compares the bytes of fio with the counters of the device and finds times without I/O.
 
-fio's document of each second contains the bytes and the time on fio's clock. The watch reads the counters many times a
-second. It compares each document with the counters at the time of the document, even if the document was read late. Two
-consecutive steps overlap for a moment. The share of each step in this overlap is estimated from the rate of the step.
+Each second, fio prints a status document with the bytes and the time on fio's clock. The watch reads the counters many
+times a second. It compares each document with the counters at the time of the document, even if the document was read
+late. Two consecutive steps overlap for a moment. The share of each step in this overlap is estimated from the rate of
+the step.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tkperf.model.disturbance.io import TIMING_S, Compared, Counts, DeviceLook, 
 from tkperf.model.measurement import Measurement, Sample
 from tkperf.model.workload import Workload
 
-# The watch waits for this time before it compares a document, because the shortest delay of the documents is then
-# known.
+# The watch waits for this time before it compares a status document of fio with the counters. The shortest delay with
+# which tkperf reads fio's documents is then known.
 SETTLE_S = 5.0
 # The engine reports the beginning of fio with this accuracy. The engine itself detects beginnings that are later.
 BEGINNING_S = 0.02
@@ -120,7 +120,8 @@ class StepWatch:
     # The missing bytes of the previous steps. After ``finish``, the number also contains the missing bytes of this
     # step.
     _lacked_bytes: _Pair = field(default_factory=_nothing)
-    # The beginning of the step is known only after the first document, so the readings up to this document are kept.
+    # The beginning of the step is known only after fio's first status document, so the readings up to this document are
+    # kept.
     _first_device_looks: list[DeviceLook] = field(default_factory=list)
     _excesses: list[_Excess] = field(default_factory=list)
     _comparable: bool = True
@@ -217,7 +218,7 @@ class StepWatch:
             self._first_device_looks = list(self._device_looks)
         self._newest = document
         self._pending.append(document)
-        # A document may arrive late, but never early, so the smallest delay is nearest to the true delay.
+        # A status document of fio may arrive late, but never early, so the smallest delay is nearest to the true delay.
         offset_s = arrived_s - document.elapsed_s
         self._offset_s = offset_s if self._offset_s is None else min(self._offset_s, offset_s)
         settled = [pending for pending in self._pending if document.elapsed_s - pending.elapsed_s >= SETTLE_S]
@@ -258,7 +259,8 @@ class StepWatch:
         """
         self._forget_short_idle()
         offset_s = started_s + BEGINNING_S if self._offset_s is None else self._offset_s
-        # The clock of fio started after the gate was opened, and before a document contained the time of this clock.
+        # The clock of fio started after the gate was opened, and before fio's first status document with a time of this
+        # clock.
         offset_s = started_s + min(max(offset_s - started_s, 0.0), BEGINNING_S) / 2
         ended_s = offset_s + measurement.duration_s
         overlap_s = 0.0 if handed_over_s is None else max(0.0, ended_s - handed_over_s)
@@ -341,7 +343,9 @@ class StepWatch:
         return last.read_bytes + last.write_bytes - first.read_bytes - first.write_bytes
 
     def _inner_bytes(self, offset_s: float, ended_s: float) -> _Pair:
-        """Return the lasting growth of the excess between documents that are certainly within the step, in bytes."""
+        """Return by how many bytes the difference between the device's count and fio's count has grown permanently.
+        Only status documents of fio that are certainly within the step are compared.
+        """
         inner = [excess for excess in self._excesses if offset_s + BLIND_S <= excess.at_s <= ended_s - BLIND_S]
         return inner[-1].bytes - inner[0].most_bytes if len(inner) > 1 else _nothing()
 
@@ -364,7 +368,7 @@ class StepWatch:
         )
 
     def _settle(self, documents: Sequence[_Document], offset_s: float) -> None:
-        """Compare documents with the device's counters at the times of the documents."""
+        """Compare the bytes in fio's status documents with the device's counters at the times of the documents."""
         for document in list(documents):
             self._pending.remove(document)
             counts = self._counts_at(offset_s + document.elapsed_s, self._device_looks)
@@ -444,8 +448,9 @@ def _moved(counts: Counts) -> _Pair:
 
 
 def _find_busiest(excesses: Sequence[_Excess], side: int) -> tuple[float, float, float] | None:
-    """Return the interval in which the excess of reads or writes grew most. If the excess shrinks again within a
-    second, the growth is noise.
+    """Return the interval in which the excess of reads or writes grew most. The excess is the number of bytes that the
+    device counted in addition to fio's bytes. If the excess shrinks again within a second, its growth was only an error
+    of the timing.
 
     Growth up to the starting value does not count, because the device then only completes I/O that fio had counted
     before.

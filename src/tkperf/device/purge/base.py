@@ -105,7 +105,7 @@ def run_tool(
 
 
 def wait_for_end(device: Handle, what: str, is_done: Callable[[], bool], *, limit_s: float) -> None:
-    """Wait until a purge ends. The drive continues such a purge even if tkperf ends.
+    """Wait until a purge ends that the drive itself executes. The drive continues this purge even if tkperf ends.
 
     Raises:
         DeviceError: the purge takes too long, or the drive cannot be queried.

@@ -19,7 +19,8 @@ BLKDISCARD = 0x1277
 BLKZEROOUT = 0x127F
 FALLOC_FL_KEEP_SIZE = 0x01
 FALLOC_FL_PUNCH_HOLE = 0x02
-# A chunk of this size is large enough that a drive can erase it efficiently, and small enough to show progress.
+# A device is erased in chunks of about 1/64 of its capacity, but of at least 1 GiB. A drive can erase such a chunk
+# efficiently, and tkperf can show the progress after each chunk.
 CHUNKS = 64
 LEAST_CHUNK_BYTES = 1 << 30
 # Byte 5, bits 2 to 4, of the logical block provisioning VPD page (SBC-4): whether unmapped blocks read as zeros.

@@ -19,8 +19,8 @@ MDADM_LIMIT_S = 120.0
 NODE_LIMIT_S = 30.0
 # If a resync makes no progress during this time, tkperf assumes that it will not end.
 RESYNC_STALLED_S = 1800.0
-# The greatest space that mdadm reserves on each member. The data begins within the first thousandth of the member,
-# after rounding up to whole MiB, and ends with a whole chunk.
+# The space that is subtracted from each member: 1/512 of the member, but at least 8 MiB. mdadm reserves less. Before
+# the data, it reserves up to a thousandth of the member, rounded up to whole MiB, and the data ends with a whole chunk.
 LEAST_KEPT_BYTES = 8 * MIB
 KEPT_SHARE = 512
 # The limit is in KiB/s. While tkperf creates a set for a measurement, the resync need not leave time for other I/O.

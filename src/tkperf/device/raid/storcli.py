@@ -325,7 +325,7 @@ class StorcliSet:
         return drives
 
     def _wait(self, places: Sequence[str], operation: str, on_progress: OnProgress) -> None:
-        """Wait until an operation ends that was just started.
+        """Wait until an operation that was just started has ended.
 
         The operation counts as ended on a drive only after it was seen in progress on this drive.
         """

@@ -147,7 +147,7 @@ def ask_backing(descriptor: int) -> LoopBacking | None:
     """Return the backing of an open loop device or of its partition. None means that the device is not a loop device,
     or does not answer.
 
-    In this struct, the kernel encodes device numbers (huge_encode_dev) in the same format as for stat.
+    In struct loop_info64, the kernel encodes device numbers (huge_encode_dev) in the same format as for stat.
     """
     try:
         answer = fcntl.ioctl(descriptor, LOOP_GET_STATUS64, bytes(_INFO.size))

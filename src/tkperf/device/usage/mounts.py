@@ -81,7 +81,7 @@ def read_mounts(process: Path, seen_by: str | None) -> Iterator[Mount]:
 
 
 def find_btrfs_members(sys_root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name of each mounted btrfs. Each name is paired with the major:minor of one of its devices.
+    """For each device of each mounted btrfs, yield the name of the btrfs with the major:minor of the device.
 
     The mounts of a btrfs have their own device numbers, so mountinfo does not show the devices.
     """

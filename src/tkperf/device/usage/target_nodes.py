@@ -33,9 +33,8 @@ class TargetNodes:
 
     Attributes:
         nodes: sysfs folders of block devices by their device numbers.
-        underlying: sysfs folders, by device numbers, of the devices that RAID sets, volumes and
-            mappings of the target use. These sets, volumes and mappings have a claim on the devices, so
-            only users without a claim count.
+        underlying: sysfs folders, by device numbers, of the devices that RAID sets, volumes and mappings of the target
+            use. These sets, volumes and mappings have a claim on the devices, so tkperf ignores uses with a claim.
         exact: those numbers in ``nodes`` that are written to: the target, and the devices that it uses.
         characters: names of character devices of the same drive by their device numbers.
         files: names of regular files for messages, by device and inode.
@@ -94,7 +93,7 @@ class TargetNodes:
     def is_name_of_file(self, name: str) -> bool:
         """Return whether a name belongs to a file of the target.
 
-        No other program may have a file open, while a device may have readers.
+        No other program may have this file open, while other programs may read a device.
         """
         return name in self.files.values()
 

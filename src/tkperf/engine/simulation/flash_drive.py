@@ -22,8 +22,8 @@ _MOST_AT_ONCE = 0.25
 _NOTHING = 1e-6
 # If more than this share of a superblock is valid data, an idle drive does not copy the superblock.
 _WORTH_COLLECTING = 0.98
-# The greatest number of results that are stored. Most runs use a few loads for a long time. Streams that run together
-# need the latency at another rate each second.
+# The greatest number of computed results of each kind that are stored. Most runs use a few loads for a long time. Streams that run
+# together need the latency at another rate each second.
 _MOST_REMEMBERED = 256
 
 
@@ -291,7 +291,7 @@ class FlashDrive:
         if keeps_up:
             share = 1.0
         elif share > limit:
-            share = 2 * limit - share  # a share above the limit of the interface is mirrored below the limit
+            share = 2 * limit - share  # the interface limits the rate, so the excess is subtracted from the limit
         stall_s = self._moods.stall_s(self._at_s, duration_s)
         rate = answer.rate * share * (1 - stall_s / duration_s)
         self._advance(workload, demand, state, rate, duration_s)

@@ -152,7 +152,9 @@ class TogetherDraw:
         *,
         since_s: float = 0.0,
     ) -> None:
-        """Create the streams' draws. ``since_s`` is the time in seconds for which the streams have already run."""
+        """Create the streams without any I/Os. ``since_s`` is the time in seconds for which the streams have already
+        run.
+        """
         self._drive = drive
         self._is_alone = not workload.is_combination
         self._streams = [_OneStream(stream, drive, random) for stream in workload.streams]
@@ -204,8 +206,8 @@ class TogetherDraw:
         return duration_s
 
     def finish(self, duration_s: float) -> tuple[Measurement, Measurement | None]:
-        """Return the measurement, and the totals that include the lead-in. The totals are None if there was no
-        lead-in.
+        """Return the measurement, and the totals that include the time before all streams ran. The totals are None if
+        all streams ran from the beginning.
         """
         for stream in self._streams:
             stream.draw.finish()
@@ -220,7 +222,7 @@ class TogetherDraw:
         return _measure(measured, lasted_s), replace(whole, samples=())
 
     def _put_together(self) -> None:
-        """Combine the seconds of the streams into a sample, for each second that all streams have drawn."""
+        """Combine the I/Os of all streams into a sample, for each second whose I/Os were drawn for every stream."""
         drawn = min(len(stream.draw.samples) for stream in self._streams)
         drawn = min([drawn, *(len(each.flushes.samples) for each in self._streams if each.flushes is not None)])
         for number in range(self._seen, drawn):

@@ -1,4 +1,4 @@
-"""Judgements about the activity of the host during a step: CPU time, resources that fio did not receive, errors of the
+"""The assessment of the host's activity during a step: CPU time, resources that fio did not receive, errors of the
 device, and idle time.
 """
 
@@ -157,7 +157,7 @@ def judge_gap(gap_s: float | None, limit_s: float, started_s: float) -> tuple[Di
 
 
 def judge_idle(stretches: Iterable[tuple[float, float]], started_s: float, ended_s: float) -> tuple[Disturbance, ...]:
-    """Return a disturbance if the device was idle during part of a step. ``stretches`` contains the begin and the end
+    """Return a disturbance if the device was idle during part of a step. ``stretches`` contains the start and the end
     of each idle time, in s.
     """
     within = [(max(begin, started_s), min(end, ended_s)) for begin, end in stretches]
@@ -181,7 +181,7 @@ def judge_stops(
     stops: Iterable[tuple[float, float]], sleeps: Iterable[tuple[float, float]], ended_s: float
 ) -> tuple[Disturbance, ...]:
     """Return one disturbance if tkperf did not run for some time (``stops``), and another disturbance if the host was
-    suspended (``sleeps``). Both arguments contain the begin and the duration of each such period, in s.
+    suspended (``sleeps``). Both arguments contain the start and the duration of each such period, in s.
     """
     of_step = [(begin, lasted_s) for begin, lasted_s in stops if begin < ended_s]
     slept = [(begin, lasted_s) for begin, lasted_s in sleeps if begin < ended_s]

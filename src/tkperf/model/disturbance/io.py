@@ -106,8 +106,8 @@ def find_doubtful(disturbances: Iterable[Disturbance]) -> tuple[DisturbanceCode,
     return find_codes(code for code in codes if code not in OF_HISTORY)
 
 
-# The limit of foreign bytes, as a share of the bytes that fio moved in the step. A smaller share changes a result by
-# less than the noise between runs.
+# The limit of foreign bytes, as a share of the bytes that fio moved in the step. A smaller share changes a result less
+# than results of equal runs differ from each other.
 FOREIGN_SHARE = 0.005
 # smartd, udev or a partition scan read no more than some hundred KiB. Such small amounts are accepted even if they are
 # a large share.
@@ -122,16 +122,16 @@ TIMING_S = 0.02
 # seconds.
 LEAST_FLUSHES_PER_S = 0.5
 LEAST_FLUSHES = 3
-# fio reads the counters for a document thread by thread. On a busy host, the bytes are therefore uncertain by this
-# time.
+# For a status report, fio reads the counters thread by thread. On a busy host, some bytes therefore belong to a moment
+# that differs from the time of the report by up to this time, in s.
 DOCUMENT_S = 0.05
 # Uncertainty of the moment at which one step ends and the next step begins, in s.
 BOUNDARY_S = 0.01
 # Not every device counts its I/Os if ``queue/iostats`` is 0, but some drivers (zram) do. A device that counted less
 # than this share of fio's bytes is treated as a device that does not count. Its I/Os are not treated as lost.
 COUNTING_SHARE = 0.01
-# If a larger share of fio's bytes is missing in the counters of the device, the step has no result. Noise cannot
-# explain so many missing bytes.
+# If a larger share of fio's bytes is missing in the counters of the device, the step has no result. The uncertainty of
+# the counts cannot explain so many missing bytes.
 REFUTED_SHARE = 0.1
 
 

@@ -1,5 +1,5 @@
-"""A parser that converts the log of a drive into units that do not depend on the bus or the maker. The log may be
-incomplete.
+"""A parser for the log of a drive. It converts the values into units that do not depend on the bus or the maker. The
+log may be incomplete.
 """
 
 from __future__ import annotations

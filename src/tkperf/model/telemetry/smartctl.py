@@ -54,7 +54,8 @@ _MOST_MESSAGES = 3
 # second limit, in units, allows for writes between the readings of two counters.
 _MOST_DIFFERENCE = 0.05
 _MOST_STEPS = 2
-# A drive may include its standby hours in only one of the two counters.
+# The greatest accepted difference between the power-on hours in an attribute and in the device statistics, in addition
+# to a share of them. A drive may include its standby hours in only one of these counters.
 _MOST_HOURS = 24
 
 
