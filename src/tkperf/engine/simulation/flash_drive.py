@@ -22,8 +22,8 @@ _MOST_AT_ONCE = 0.25
 _NOTHING = 1e-6
 # If more than this share of a superblock is valid data, an idle drive does not copy the superblock.
 _WORTH_COLLECTING = 0.98
-# The greatest number of computed results of each kind that are stored. Most runs use a few loads for a long time. Streams that run
-# together need the latency at another rate each second.
+# The greatest number of computed results of each kind that are stored. Most runs use a few loads for a long time.
+# Streams that run together need the latency at another rate each second.
 _MOST_REMEMBERED = 256
 
 
