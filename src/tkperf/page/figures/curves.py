@@ -217,6 +217,9 @@ def build_curves(
 # The greatest number of slices that are drawn. All minutes of a day are drawn. For a longer stream, only the lowest and
 # the highest of neighbouring slices are drawn. Otherwise the page of several days would become too large.
 MOST_SLICES_DRAWN = 1500
+# A combination has a chart for each stream and for the total. Each of them has fewer points, which are still closer to
+# each other than two pixels.
+_MOST_SLICES_OF_STREAM = 500
 # The greatest number of points that a chart can show as separate dots.
 MOST_DOTTED = 60
 
@@ -316,20 +319,36 @@ def _drawn_slices(
     """Yield a limited number of slices that a chart can show. The extremes and the flagged slices are included. Yield
     nothing if no slice has a value.
     """
-    # All slices of the stream have the same load. The keys are compared, because this is faster than comparing whole
-    # workloads.
-    key = None if workload is None else workload.part_key
-    cells = (
-        (one, cell)
-        for one in section.slices
-        for cell in ((one.values,) if key is None else one.cells)
-        if key is None or cell.workload.part_key == key
-    )
-    measured = [(one, cell, value) for one, cell in cells if (value := cell.value(quantity, direction)) is not None]
-    extremes = places_of_extremes([value for *_, value in measured], MOST_SLICES_DRAWN)
+    measured = [
+        (one, cell, value)
+        for one, cell in _cells_of_slices(section, workload)
+        if (value := cell.value(quantity, direction)) is not None
+    ]
+    extremes = places_of_extremes([value for *_, value in measured], find_most_drawn(section))
     marked = (place for place, (_, cell, _) in enumerate(measured) if is_flagged(cell))
     for place in sorted({*extremes, *marked}):
         yield measured[place]
+
+
+def _cells_of_slices(section: SectionResult, workload: Workload | None) -> Iterator[tuple[SliceResult, CellResult]]:
+    """Yield each slice with its result for the whole load, or with its result for a stream or its flushes."""
+    if workload is None:
+        yield from ((one, one.values) for one in section.slices)
+        return
+    # Comparing the keys is faster than comparing whole workloads. The keys of nearly all slices are in the same order.
+    key, place = workload.part_key, 0
+    for one in section.slices:
+        cells = one.cells
+        if place >= len(cells) or cells[place].workload.part_key != key:
+            place = next((at for at, cell in enumerate(cells) if cell.workload.part_key == key), len(cells))
+        if place < len(cells):
+            yield one, cells[place]
+
+
+def find_most_drawn(section: SectionResult) -> int:
+    """Return the greatest number of slices that a chart of the section shows, in addition to the flagged slices."""
+    is_combination = bool(section.slices) and section.slices[0].values.workload.is_combination
+    return _MOST_SLICES_OF_STREAM if is_combination else MOST_SLICES_DRAWN
 
 
 def find_time_unit(total_s: float) -> tuple[str, float]:

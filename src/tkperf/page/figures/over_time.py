@@ -32,12 +32,12 @@ from tkperf.page.chart import (
     SpotKind,
 )
 from tkperf.page.figures.curves import (
-    MOST_SLICES_DRAWN,
     TOTAL_WRITTEN,
     StreamAxis,
     build_curves,
     draw_stream,
     drive_fills,
+    find_most_drawn,
     find_time_unit,
     flag,
     over_time,
@@ -379,10 +379,11 @@ def _stream(
         caption += ", reads and writes apart"
     if log:
         caption += ", the axis logarithmic"
-    if len(shown.section.slices) > MOST_SLICES_DRAWN:
+    most_drawn = find_most_drawn(shown.section)
+    if len(shown.section.slices) > most_drawn:
         caption += (
             f"; of {len(shown.section.slices):,} slices the lowest and the highest of neighbours, "
-            f"{MOST_SLICES_DRAWN:,} at most"
+            f"{most_drawn:,} at most"
         )
     if set(quantities) & set(PERCENTILES):
         caption += f"; none where a slice had {TOO_FEW_IOS}"
