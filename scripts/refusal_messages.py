@@ -45,8 +45,8 @@ REASONS = {
     Reason.SWAP: ReasonAdvice(advice="Run `swapoff` on the device or file."),
     Reason.HOLDER: ReasonAdvice(
         advice="An MD set, an LVM volume, dm-crypt, multipath, bcache or the segments of another tkperf use the "
-        "device; `lsblk` shows this layer. Stop the layer with `mdadm --stop`, `vgchange -an`, `cryptsetup close` or "
-        "`multipath -f`.",
+        "device. `lsblk` shows which layer it is. To release the device, stop this layer with `mdadm --stop`, "
+        "`vgchange -an`, `cryptsetup close` or `multipath -f`.",
         composed=("… is used by … (…)",),
     ),
     Reason.MEMBER: ReasonAdvice(
@@ -66,8 +66,8 @@ REASONS = {
         "in a mount namespace without a process."
     ),
     Reason.OPEN: ReasonAdvice(
-        advice="End the process that the message names. The process may also use `/dev/sg*`, `/dev/ng*` or an NVMe "
-        "controller. To see all processes, run tkperf as root and outside of a container.",
+        advice="End the process that the message names. The process can also use the device through `/dev/sg*`, "
+        "`/dev/ng*` or an NVMe controller. To see all processes, run tkperf as root and outside of a container.",
         composed=("… is open for writing in …", "… is open in …"),
     ),
     Reason.MAPPED: ReasonAdvice(
@@ -79,12 +79,13 @@ REASONS = {
     ),
     Reason.LOCKED: ReasonAdvice(advice="End the program that holds the lock or the lease."),
     Reason.LOOP_BACKING: ReasonAdvice(
-        advice="Detach the loop device with `losetup -d`. Two loop devices on one file exclude each other."
+        advice="Detach the loop device with `losetup -d`. tkperf does not measure a file or loop device if another "
+        "loop device uses the same file."
     ),
     Reason.EXPORTED: ReasonAdvice(
         advice="Remove the device or file from the NVMe target (nvmet), SCSI target (LIO, SCST), USB gadget, rnbd "
-        "server, zram, MD bitmap or erofs mount that the message names. The device must also be removed if the target "
-        "or server is switched off. If a file was renamed after the mount, an erofs mount still reports the old name."
+        "server, zram, MD bitmap or erofs mount that the message names. This is also necessary if the target or "
+        "server is switched off. If a file was renamed after the mount, an erofs mount still reports the old name."
     ),
     Reason.OVERLAY: ReasonAdvice(
         advice="Unmount the overlay or eCryptfs file system.", composed=("… is part of the … mounted at …",)
@@ -102,14 +103,14 @@ REASONS = {
         composed=("the read error",),
     ),
     Reason.NARROW_VIEW: ReasonAdvice(
-        advice="Run tkperf on the host and not in a container, or measure a file. A container that shares the PID "
-        "namespace of the host, and in which tkperf is root and may trace processes, shows the users of the device, "
-        "too: see [Installing tkperf](../how-to/install.md#container)."
+        advice="Run tkperf on the host and not in a container, or measure a file. A container also shows the users "
+        "of the device if it shares the PID namespace of the host, and if tkperf in the container is root and "
+        "may trace processes. See [Installing tkperf](../how-to/install.md#container)."
     ),
     Reason.ERASING: ReasonAdvice(
-        advice="Wait until the sanitize or format has ended. If a sanitize has failed, repeat the sanitize or end the "
-        "failure state of the drive; the message names the command. `tkperf doctor` shows these messages, and a run "
-        "refuses such a drive.",
+        advice="Wait until the sanitize or format has ended. If a sanitize has failed, repeat the sanitize, or end "
+        "the failure state of the drive. The message names the command. `tkperf doctor` shows these messages, "
+        "and tkperf refuses to run on such a drive.",
         composed=(
             "… is erasing itself (… done) …",
             "… the last sanitize of … failed …",
@@ -132,10 +133,11 @@ REFUSALS: dict[str, Mapping[str, str]] = {
             "the drive."
         ),
         "the answer '…' does not confirm the batch. The expected answer is '…'. Nothing was touched": (
-            "`confirm=` in Python names another device. Compare the serial number with the label of the drive."
+            "The argument `confirm=` in Python names another device. Compare the serial number with the label of "
+            "the drive."
         ),
         "'…' does not confirm the drives. The expected answer is '…'. Nothing was touched": (
-            "The answer does not name the drives behind the controller. Compare their serial numbers."
+            "Your answer does not name the drives behind the controller. Compare their serial numbers."
         ),
         "… is no longer the drive that was confirmed. Start the batch again. Nothing was touched": (
             "Somebody exchanged a drive of the batch while the question was open. Start the batch again."
@@ -145,14 +147,14 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "this program before you start again.",
     },
     "The device": {
-        "… must not be erased: …. …": "The message lists objections to the device. The table of objections above "
-        "contains advice for each objection.",
+        "… must not be erased: …. …": "The message lists objections to the device. The table of objections at the "
+        "beginning of this page contains advice for each objection.",
         "… must not be erased, because it contains …. Nothing was touched": (
-            "tkperf found that the device is the member of a set (code `member` above), after it had opened the "
-            "device exclusively."
+            "After tkperf had opened the device exclusively, it found that the device is a member of a set. The "
+            "objection with the code `member` contains advice."
         ),
-        "… cannot be opened exclusively: …. Nothing was touched": "Another program opened the device after the check, "
-        "or the name is now a link. Find out which program uses the device.",
+        "… cannot be opened exclusively: …. Nothing was touched": "Another program opened the device after tkperf's "
+        "check, or the name of the device is now a link. Find out which program uses the device.",
         "… is locked by …. A tkperf that was killed may have started this program. Wait until the program ends. "
         "Nothing was touched": (
             "A killed tkperf had started fio or a purge tool, and this program is still running. Wait, or end the "
@@ -161,7 +163,7 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "… is erasing itself (… done). An interrupted run of tkperf may have started the erase. Wait until the "
         "erase has finished. Nothing was touched": _TO_WAIT,
         "… is not touched: …": "`tkperf doctor --unlock` found an objection to the device. Follow the advice in the "
-        "table of objections above.",
+        "table of objections at the beginning of this page.",
         "… does not consist of the confirmed devices, so tkperf writes nothing to it": (
             "The RAID set or mapping contains members that you did not confirm. Stop the set or mapping."
         ),
@@ -180,8 +182,10 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "`--purge-command`.",
     },
     "The host": {
-        "this host is not fit to measure on (--strict): …": "Change the settings that the message names; `tkperf tune` "
-        "shows how. Or run without `--strict`. No data was at risk.",
+        "with --strict, a run does not begin while something on this host would disturb it: …": (
+            "Change the settings that the message names. `tkperf tune` shows how to change them. Or run without "
+            "`--strict`. No data was at risk."
+        ),
         "tkperf serve reads files that other users may have written, so it must not run as root. Start it as an "
         "ordinary user with access to these files, or pass --allow-root": "Start `tkperf serve` as an ordinary user. "
         "tkperf has not read any file.",
@@ -190,11 +194,11 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "'…' does not confirm …. The expected answer is '…'.… Nothing was touched": (
             "The answer was for another batch or for another number of drives. Type the answer that the message names."
         ),
-        "all data on …. tkperf cannot ask for consent, because there is no terminal. Confirm with … FILE. The "
-        "file must contain a line for each drive with the serial number of the drive, or with its path if it has "
-        "no serial number. Nothing was touched": "Run the batch on a "
-        "terminal, or pass "
-        "[`--yes-destroy-file`](../how-to/batches.md#consent).",
+        "all data on …. tkperf cannot ask for consent, because there is no terminal. Confirm with … FILE. The file "
+        "must contain a line for each drive. The line is the serial number of the drive, or the path if the drive has "
+        "no serial number. Nothing was touched": (
+            "Run the batch on a terminal, or pass [`--yes-destroy-file`](../how-to/batches.md#consent)."
+        ),
         "the file … does not confirm the erasure: …. Nothing was touched": "In the file that you passed to "
         "`--yes-destroy-file`, a line is missing, is superfluous or appears twice. The message contains the number of "
         "the line.",
@@ -207,19 +211,20 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         ),
         "… need one process each, but process number … cannot be started: …. Check the limits ulimit -n and ulimit "
         "-u. Nothing was touched": (
-            "Raise the limits of the shell, or measure fewer drives at once. No data was at risk."
+            "Raise the limits of the shell, or measure fewer drives at the same time. No data was at risk."
         ),
         "…: the batch ended before the run of this drive began, so your consent is no longer valid. Nothing was "
-        "touched": "Run `tkperf resume NAME.batch`, which asks again.",
-        "the drives that would be measured at the same time exceed the budget of …. Measure fewer drives at the same "
-        "time, or omit strict. Nothing was touched": (
+        "touched": "Run `tkperf resume NAME.batch`. tkperf then asks for your consent again.",
+        "the drives that would be measured at the same time could transfer more data than these links: …. Measure "
+        "fewer drives at the same time, or omit strict. Nothing was touched": (
             "Pass `--parallel` with fewer drives, or run without `strict`. No data was at risk."
         ),
     },
     "Batches over hosts": {
         "no drive was touched: …": "Two hosts of the batch reach the same drive. Name the drive once.",
-        "no answer arrived within … s, so tkperf released the drives. Start the batch again. Nothing was touched": (
-            "The connection to the host was lost before your answer arrived. Start the batch again."
+        "no consent to erase the drives arrived within … s, so tkperf released the drives. Start the batch again. "
+        "Nothing was touched": (
+            "The connection to the host was lost before your answer arrived at the host. Start the batch again."
         ),
         "the drives of this host are not the drives that were confirmed. Start the batch again. Nothing was "
         "touched": "The drives of a host changed while the question was open. Start the batch again.",
@@ -228,10 +233,13 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         ),
         "a batch with a purge command needs root@HOST as the host, because tkperf runs the command as root. "
         "Nothing was touched": "Name the host as `root@HOST`, or purge without a command.",
-        "no order came": "The other program is not tkperf, or is a different version of tkperf. " + _SAME_VERSION,
+        "no order came": "The program on the other machine is not tkperf, or it is a different version of tkperf. "
+        + _SAME_VERSION,
         "the request to this host contains a file with the name '…'. tkperf accepts only profiles and workload files, "
-        "with a name that is computed from their content. Install the same version of tkperf on both machines. Nothing "
-        "was touched": ("The other program is not tkperf, or is a different version of tkperf. " + _SAME_VERSION),
+        "and the name of such a file must be computed from its content. Install the same version of tkperf on both "
+        "machines. Nothing was touched": (
+            "The program on the other machine is not tkperf, or it is a different version of tkperf. " + _SAME_VERSION
+        ),
         "'…' is a path on the host, and tkperf does not read profiles or workload files from the host. Store the file "
         "on the machine from which you start the batch, or use a built-in profile or workload. Nothing was touched": (
             "`tkperf batch` sends the content of your files to the hosts, so the other program is not a `tkperf "
@@ -243,19 +251,19 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "another name.",
     },
     "RAID": {
-        "… already is a RAID set, so tkperf does not touch it. Choose another node. Or stop the set first with "
-        "'mdadm --stop …' if you do not need it": (
-            "Choose another node for DEVICE. Or stop the existing set if you do not need the set."
+        "… is already a RAID set, so tkperf does not touch it. Choose another node. If you do not need the set, you "
+        "can also stop it with 'mdadm --stop …'": (
+            "Choose another node for DEVICE. If you do not need the existing set, you can also stop it."
         ),
         "drive … behind the controller reports no serial number, so tkperf cannot confirm it. Use another drive. "
         "Nothing was touched": ("Use another drive."),
         "a drive behind the controller reports no serial number, so tkperf cannot confirm it. Use another drive. "
         "Nothing was touched": ("Use another drive. This message appears only if you call tkperf from Python."),
         "… is in use, because its state is '…'. tkperf uses only unconfigured good (UGood) drives. Nothing was "
-        "touched": "If you do not need the content of the drive, free the drive with storcli.",
-        "… belongs to drive group … (F means a set of another controller). If you do not need this group, delete it "
-        "with storcli first. Nothing was touched": (
-            "If you do not need the set, clear its configuration with storcli."
+        "touched": "If you do not need the content of the drive, use storcli to make the drive unconfigured.",
+        "… belongs to drive group …, where F means a set of another controller. If you do not need this group, delete "
+        "it with storcli first. Nothing was touched": (
+            "If you do not need the set, delete its configuration with storcli."
         ),
         "… is being erased (… done). An interrupted run of tkperf may have started the erase. Wait until the "
         "erase has finished. Nothing was touched": _TO_WAIT,

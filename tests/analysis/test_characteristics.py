@@ -225,12 +225,12 @@ def test_compared_runs_say_what_was_not_found() -> None:
     [
         ('metric = "no_backlog_iops"', "give one of at_least, at_most or not_found"),
         ('metric = "no_backlog_iops"\nat_most = 1\nnot_found = true', "give one of"),
-        ('metric = "sudden_drops"\nnot_found = true', "key not_found: 'sudden_drops' is a count"),
+        ('metric = "sudden_drops"\nnot_found = true', "key not_found: this key does not apply to 'sudden_drops'"),
         ('metric = "no_backlog_iops"\nat_most = 1\ndirection = "read"', "key direction: 'no_backlog_iops'"),
         ('metric = "iops"\nat_most = 1', "key read_percent: 'iops' needs it"),
         (
             'metric = "iops"\nread_percent = 0\nblock_size = "4k"\nnot_found = true',
-            "key not_found: tkperf does not search for 'iops'",
+            "key not_found: this key applies only to characteristics that tkperf searches for, and 'iops' is not",
         ),
     ],
 )

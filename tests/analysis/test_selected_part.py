@@ -121,13 +121,16 @@ def test_what_has_not_the_form_is_refused(text: str, reason: str) -> None:
     ("text", "reason"),
     [
         ("iops:3", "no part of the run has this name. The names are lat, Latency; "),
-        ("Latency:3", "several workloads have this part. Name one of them, such as 'Latency, 100/0 8k'"),
-        ("demand:2", "several workloads have this part"),
-        ("Latency, 0/100 4k:99", "no such part. The last round is 5"),
-        ("Latency, 0/100 4k:900-901s", "no such part. The last round is"),
-        ("Demand 100/0:7iops", "no such part. The levels are "),
-        ("Latency, 0/100 4k:7iops", "no such part. The run has no offered rate"),
-        ("QoS sequential 100/0:1.2-1.4s", "no such part"),
+        (
+            "Latency:3",
+            "several workloads contain this part. Add the name of one of these workloads, such as 'Latency, 100/0 8k'",
+        ),
+        ("demand:2", "several workloads contain this part"),
+        ("Latency, 0/100 4k:99", "does not contain this part. The last round is 5"),
+        ("Latency, 0/100 4k:900-901s", "does not contain this part. The last round is"),
+        ("Demand 100/0:7iops", "does not contain this part. The levels are "),
+        ("Latency, 0/100 4k:7iops", "does not contain this part. The run has no offered rate"),
+        ("QoS sequential 100/0:1.2-1.4s", "does not contain this part"),
         ("QoS sequential 100/0:0.2-0.4s", "the run file contains no samples of these seconds"),
     ],
 )

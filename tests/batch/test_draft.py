@@ -152,7 +152,7 @@ SSD = f'suite = "ssd"\n{DRIVES}'
         ('suite = "ssd"\ndrives = ["a\\u0000b"]', "zero byte"),
         ('suite = "ssd"\ndrives = ["sim:hdd", { drive = "sim:hdd", host = "lab3" }]', "Name a host for every drive"),
         ('suite = "ssd"\ndrives = [{ drive = "sim:hdd", host = "-oProxyCommand=x" }]', "is not the name of a host"),
-        ('tkperf = "/a b"\nsuite = "ssd"\ndrives = ["sim:hdd"]', "must be an absolute path"),
+        ('tkperf = "/a b"\nsuite = "ssd"\ndrives = ["sim:hdd"]', "Write an absolute path"),
         (
             'suite = "ssd"\ndrives = [{ drive = "a/b.img", host = "lab3", size = "1GiB" }]',
             "Write the absolute path of the drive on that host",

@@ -129,7 +129,7 @@ def test_a_word_that_is_a_file_and_a_serial_number(host: Host) -> None:
     """
     host.add("sda", device__serial="X1")
     (host.root / "here/X1").write_bytes(b"x")
-    assert_fault(host.find("X1")[0], UsageError, "may mean any of", "/dev/sda", "/here/X1")
+    assert_fault(host.find("X1")[0], UsageError, "can mean any of", "/dev/sda", "/here/X1")
     (drive,) = host.finder.find([("X2", True)])
     assert drive.path == f"{host.root}/here/X2"
 

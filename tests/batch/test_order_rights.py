@@ -101,7 +101,7 @@ def test_an_input_file_has_the_name_that_its_content_gives(name: str) -> None:
     """The name of an input file must be derived from its content. A file with a free name could replace a file of a
     running batch.
     """
-    with pytest.raises(RefusedError, match="a name that is computed from their content"):
+    with pytest.raises(RefusedError, match="the name of such a file must be computed from its content"):
         require_sent_inputs(request_of(), {name: "title = 1"})
 
 

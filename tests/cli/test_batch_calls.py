@@ -110,7 +110,10 @@ def test_a_file_in_another_folder(asked: list[Call], tmp_path: Path) -> None:
     [
         ("n", "After NAME, pass BATCH.toml, or a suite and its drives"),
         ("ssd /dev/sdb /dev/sdc", "NAME comes before ssd"),
-        ("n --parallel 2 lab.toml", "--parallel is too early. Pass options after BATCH.toml or after the suite"),
+        (
+            "n --parallel 2 lab.toml",
+            "--parallel is in the wrong place. Pass options after BATCH.toml or after the suite",
+        ),
         ("n raid /dev/md0", "a RAID set is one device made of several: run 'tkperf raid'"),
         ("n ssd", "Missing argument 'DEVICE...'"),
         ("n lab.toml more", "'more': more than this command takes"),
@@ -122,7 +125,7 @@ def test_a_file_in_another_folder(asked: list[Call], tmp_path: Path) -> None:
         ("n ssd sim:hdd --stagger x", "--stagger 'x' is not a time"),
         ("n ssd sim:hdd --rate x", "--rate 'x'"),
         ("n ssd sim:hdd --rated x", "--rated 'x'"),
-        ("n ssd sim:hdd --detach --progress json", "--detach leaves the terminal"),
+        ("n ssd sim:hdd --detach --progress json", "with --detach, the batch continues without a terminal"),
         ("a/b ssd sim:hdd", "NAME 'a/b' becomes a file name"),
         ("n ssd ./a.img ./a.img --size 1MiB", "drive 2: "),
         ("n ssd sim:hdd --size 1", "--size"),

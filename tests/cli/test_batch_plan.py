@@ -181,7 +181,9 @@ def test_a_link_over_its_budget() -> None:
     page = build_batch_plan_page(over)
     assert f"drives that run at once may overload {part.name}" in page.verdict.text
     assert page.tables[1].rows == (("1", part.name, "2", "1.2 GB/s", "1.0 GB/s", "over budget"),)
-    strict = replace(over, refused="the drives that would be measured at the same time exceed the budget")
+    strict = replace(
+        over, refused="the drives that would be measured at the same time could transfer more data than these links"
+    )
     assert judge_batch_plan(strict).state is VerdictState.REFUSED
     assert build_batch_plan_page(strict).verdict.reasons[0] == strict.refused
 

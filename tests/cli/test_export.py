@@ -277,7 +277,10 @@ def test_an_export_that_was_killed_at_its_beginning_can_be_repeated(runs: Path, 
 @pytest.mark.parametrize(
     ("prepare", "says"),
     [
-        (lambda folder: (folder / "mine.txt").write_text("mine"), "contains other files than a data set of tkperf"),
+        (
+            lambda folder: (folder / "mine.txt").write_text("mine"),
+            "contains files that do not belong to a data set of tkperf",
+        ),
         (lambda folder: (folder / MARKER).write_text('{"tkperf_dataset": 2}'), "of another version of tkperf"),
         (lambda folder: (folder / MARKER).write_text("rubbish"), "of another version of tkperf"),
     ],
@@ -317,7 +320,7 @@ def test_one_export_at_a_time(runs: Path, tmp_path: Path) -> None:
     error = export(runs, "--parquet", dataset).exception
     os.close(descriptor)
     assert isinstance(error, UsageError)
-    assert "another tkperf export writes" in str(error)
+    assert "another 'tkperf export' is writing" in str(error)
     assert "2 unchanged" in said(export(runs, "--parquet", dataset))
 
 

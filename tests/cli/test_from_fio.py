@@ -131,7 +131,7 @@ def test_refused_options_are_a_line_each(job: Path, tmp_path: Path) -> None:
         (b"\x7fELF\0\0\xff", "cannot read job file"),
         (b"\0\0\0\0", "contains binary data"),
         (b"x" * 300_000, "it is larger than 262.1 kB"),
-        (b"", "the file has no job"),
+        (b"", "the file contains no job"),
         (b"Dear fio,\n", "is it a job file?"),
         (b"{}", "is it a job file?"),
         (b"[a]\ninclude drive.fio\n", "tkperf reads one file"),
@@ -169,7 +169,7 @@ def test_what_the_file_leaves_open_is_asked_for_and_said(job: Path) -> None:
     done = tkperf("workload", "from-fio", job, *given, "--direct", "--runtime", "2m")
     assert done.returncode == 0, done.stderr
     assert {
-        "# assumed: one job with the options of [global], as the file has no job ([drive])",
+        "# assumed: one job with the options of [global], because the file contains no job ([drive])",
         "# assumed: direct=1 in place of the default of fio, direct=0 (--direct) ([drive])",
         "# assumed: runtime=120 (--runtime) ([drive])",
         "# assumed: RATE=5 (--set)",

@@ -158,12 +158,12 @@ def test_only_an_outputs_own_folder_is_made(tmp_path: Path) -> None:
     for file in (missing / "x.html", missing / "tables" / "x.csv"):
         with pytest.raises(
             UsageError,
-            match=r"there is no folder .*not-mounted\. Nothing was written\. Create the folder first \(mkdir -p",
+            match=r"the folder .*not-mounted does not exist\. Nothing was written\. Create the folder first \(mkdir -p",
         ):
             Outputs([file], folders=[missing / "tables"])
-        with pytest.raises(UsageError, match="there is no folder"):
+        with pytest.raises(UsageError, match=r"the folder .* does not exist"):
             write_output(file, "REPORT", makes_folder=file.suffix == ".csv")
-    with pytest.raises(RunFileError, match="runs: there is no folder"):
+    with pytest.raises(RunFileError, match="runs: the folder"):
         Destination(name="n", folder=missing / "runs").require_free("sim:sata-ssd")
     assert list(tmp_path.iterdir()) == []
     outputs = Outputs([tmp_path / "tables/x.csv"], folders=[tmp_path / "tables"])

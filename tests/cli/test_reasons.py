@@ -97,7 +97,7 @@ PROVOKED: dict[str, tuple[Callable[[Path], tuple[object, ...]], int, str]] = {
     "facts without an end": (
         lambda folder: ("ssd", "n", "sim:sata-ssd", "--fact-file", "/dev/zero"),
         2,
-        "cannot read the facts /dev/zero: it is neither a file nor a pipe",
+        "cannot read the facts /dev/zero: this path leads to neither a file nor a pipe",
     ),
     "facts of a report that are none": (
         lambda folder: ("report", folder / "run.tkperf", "--fact-file", binary(folder / "f")),

@@ -84,11 +84,7 @@ def test_on_the_command_line(run_file: Path, tmp_path: Path) -> None:
     assert_clear(tkperf("resume", tmp_path / "none.tkperf"), 6, "there is no run file")
     copy = tmp_path / "copy.db"
     copy.write_bytes(run_file.read_bytes())
-    assert_clear(
-        tkperf("resume", copy),
-        2,
-        f"{copy} does not have the name of a run file. Name the run file of the run to continue",
-    )
+    assert_clear(tkperf("resume", copy), 2, f"{copy} does not end in .tkperf, so tkperf does not resume it")
     done = tkperf("resume", run_file, "--quiet")
     assert done.returncode == 0, done.stderr
     assert_clear(tkperf("resume", run_file), 2, "has ended, and no result is missing", "--repeat TEST")
@@ -98,9 +94,9 @@ def test_on_the_command_line(run_file: Path, tmp_path: Path) -> None:
     ("wishes", "says"),
     [
         ({"repeat": ("iops",)}, "--repeat 'iops': choose from lat"),
-        ({"add": ("lat",)}, "the run already has this test. Pass --repeat lat"),
+        ({"add": ("lat",)}, "the run already contains this test. Pass --repeat lat"),
         ({"add": ("nothing",)}, "--test 'nothing': choose from"),
-        ({"add": ("auto-demand",)}, "the other tests ran without it"),
+        ({"add": ("auto-demand",)}, "the other tests ran without this demand"),
         ({"add": ("xsr",)}, "profile short has no table cross_stimulus_recovery"),
     ],
 )
@@ -244,7 +240,7 @@ def test_a_plan_that_is_another_now(run_file: Path) -> None:
     profile = fact(run_file, "profile")
     assert isinstance(profile, dict)
     edit(run_file, profile=profile | {"a_table_of_another_version": {"key": 1}})
-    assert_refused(run_file, 6, "makes another plan from the profile of the run")
+    assert_refused(run_file, 6, "computes a different plan than the version that began the run")
 
 
 def test_a_file_that_cannot_be_written(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ def test_several_that_could_be_meant_are_listed(folder: Path) -> None:
     (folder / "demo").mkdir()
     for name in ("a", "b"):
         shutil.copy("demo.tkperf", f"demo/{name}.tkperf")
-    says = "the name 'demo' may mean any of the run files demo.tkperf, demo/a.tkperf, demo/b.tkperf. Name one of them"
+    says = "the name 'demo' can mean any of the run files demo.tkperf, demo/a.tkperf, demo/b.tkperf. Name one of them"
     with pytest.raises(UsageError, match=says):
         find_run_file("demo")
     assert find_run_file("demo.tkperf") == Path("demo.tkperf")

@@ -39,8 +39,8 @@ def test_strict_refuses_and_names_each_command(scratch: Path, monkeypatch: pytes
     with pytest.raises(RefusedError) as caught:
         tkperf.make_plan("ssd", str(scratch), profile="quick", strict=True)
     assert str(caught.value) == (
-        "this host is not fit to measure on (--strict): CPU pressure: 50 % (end it); CPU governor: "
-        "powersave (echo performance)"
+        "with --strict, a run does not begin while something on this host would disturb it: CPU pressure: 50 % "
+        "(end it); CPU governor: powersave (echo performance)"
     )
     assert caught.value.exit_code == 3
     finding_of(monkeypatch, SWAP)

@@ -296,4 +296,4 @@ def test_a_run_file_in_place_of_an_input_file_is_called_one(words: list[str]) ->
     not mention a wrong byte or a file that is too large.
     """
     error = CliRunner().invoke(cli, words, standalone_mode=False).exception
-    assert "it is a run file or another database of SQLite" in str(error)
+    assert "this file is a run file or another database of SQLite" in str(error)

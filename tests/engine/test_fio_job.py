@@ -222,7 +222,9 @@ def test_evenly_offered_ios_are_asked_for_in_bytes() -> None:
     # The rate is computed from the mean block size, because fio before 3.42 interprets rate_iops of a mix as I/Os of
     # the smallest size.
     assert rate_lines(**(rates | {"block_mix": blocks}))[0] == f"rate={31.25 * 2662.4:.0f},"
-    with pytest.raises(UsageError, match="less than one I/O a second for each of 32 jobs"):
+    with pytest.raises(
+        UsageError, match="in each of 32 jobs, the reads or the writes would be less than one I/O per second"
+    ):
         rate_lines(**(rates | {"offered_iops": 31.0}))
 
 

@@ -373,7 +373,7 @@ def test_a_name_is_that_of_one_run(tmp_path: Path) -> None:
     file = GOLDEN / "tkperf-2.2-lat.xml"
     ran = invoke_import(tmp_path, file, GOLDEN / "tkperf-2.2-tp.xml", "--name", "foo")
     assert isinstance(ran.exception, UsageError)
-    assert "--name can name only one run, but these files make 2" in str(ran.exception)
+    assert "--name can name only one run, but 2 runs would be created from these files" in str(ran.exception)
     assert not list(tmp_path.iterdir())
     assert invoke_import(tmp_path, file, "--name", "foo").exit_code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["foo.tkperf"]

@@ -372,7 +372,7 @@ def test_somebody_elses_set_is_neither_made_nor_stopped(
     if taken_when == "while asked":
         made.refuse_taken_node()
     monkeypatch.setattr(MdadmSet, "exists", lambda _: True)
-    with pytest.raises(RefusedError, match="already is a RAID set, so tkperf does not touch it"):
+    with pytest.raises(RefusedError, match="is already a RAID set, so tkperf does not touch it"):
         made.create([])
     made.remove([])
     assert tools.calls == []

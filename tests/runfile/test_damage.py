@@ -126,11 +126,11 @@ def change_second(path: Path, column: str, value: int) -> None:
 @pytest.mark.parametrize(
     ("column", "value", "says"),
     [
-        ("duration_us", 0, "a second has an impossible time or count"),
-        ("duration_us", -1, "a second has an impossible time or count"),
-        ("start_us", -1, "a second has an impossible time or count"),
-        ("write_bytes", -1, "a second has an impossible time or count"),
-        ("write_latency_max_ns", -2, "a second has an impossible time or count"),
+        ("duration_us", 0, "the record of one second contains an impossible time or count"),
+        ("duration_us", -1, "the record of one second contains an impossible time or count"),
+        ("start_us", -1, "the record of one second contains an impossible time or count"),
+        ("write_bytes", -1, "the record of one second contains an impossible time or count"),
+        ("write_latency_max_ns", -2, "the record of one second contains an impossible time or count"),
         # Nearly every I/O of a second has a latency.
         ("write_latency_ios", 1_000_000, "histograms do not fit their seconds"),
     ],
@@ -193,7 +193,7 @@ def test_a_blob_that_unpacks_without_end_is_refused(path: Path, column: str, mos
         said = read_all(path, output=column == "fio_json")
     except RunFileError as error:  # if the output of fio is read, the error is raised and not returned
         said = str(error)
-    assert "larger than possible" in said
+    assert "larger than the limit for this column" in said
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < most_bytes
@@ -202,7 +202,7 @@ def test_a_blob_that_unpacks_without_end_is_refused(path: Path, column: str, mos
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (bytes(8 * 1856 + 1), "larger than possible"),
+        (bytes(8 * 1856 + 1), "larger than the limit for this column"),
         (bytes(8 * 1856 - 1), "does not end where it should"),
         (bytes(8 * 1855), "the number of buckets of a histogram differs from fio's number"),
         (b"\xff" * 8 * 1856, "counts must be positive"),

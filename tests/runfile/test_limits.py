@@ -196,9 +196,9 @@ def many_objects(db: sqlite3.Connection) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (full_seconds, "it is too large: the seconds and histograms of the run unpack to more than"),
-        (shared_text, "it is too large: the rows of the run need more than"),
-        (full_histograms, "it is too large: the rows of the run need more than"),
+        (full_seconds, "it is too large: when the seconds and histograms of the run are unpacked, they exceed"),
+        (shared_text, "it is too large: the rows of the run need more memory than"),
+        (full_histograms, "it is too large: the rows of the run need more memory than"),
         (endless_view, "step is not a plain table"),
         (computed_column, "has computed columns"),
         (virtual_table, "note is not a plain table"),

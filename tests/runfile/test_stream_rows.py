@@ -119,7 +119,7 @@ def test_a_step_that_lost_a_stream_is_left_out(tmp_path: Path) -> None:
     db.close()
     file = RunFile(Path(path))
     assert file.record().tests[0].steps == ()
-    assert any("2 of the 3 streams" in lost.reason for lost in file.left_out)
+    assert any("has 3 streams, but only 2 of them" in lost.reason for lost in file.left_out)
 
 
 def test_more_streams_than_any_step_has_are_not_read(tmp_path: Path) -> None:

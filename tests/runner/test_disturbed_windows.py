@@ -153,7 +153,7 @@ def test_a_replay_decides_the_same() -> None:
     replayed = replay(IOPS.procedure(profile(), 1 << 30), log)
     assert replayed.statement_count == 8 + 1
     assert len(replayed.answers) == 2 + 8
-    with pytest.raises(ValueError, match="is not the verdict that the test gives at this place"):
+    with pytest.raises(ValueError, match="is not the verdict that the test produces at this position"):
         replay(IOPS.procedure(profile(accept=True), 1 << 30), log)
 
 

@@ -205,7 +205,8 @@ def test_the_limit_of_memory_is_for_all_looks_together(tmp_path: Path, monkeypat
         for number in range(206, 210):
             add_step(number, 1_000_000)
         with pytest.raises(
-            RunFileError, match=r"it is too large: the rows of the run need more than 10.0 MB of memory"
+            RunFileError,
+            match=r"it is too large: the rows of the run need more memory than the limit of 10.0 MB in total",
         ):
             look(path, since)
 
@@ -223,7 +224,7 @@ def test_a_file_that_grows_while_it_is_read(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(reader, "_read_at_once", grown)
     monkeypatch.setattr(reader, "MOST_COPIED_BYTES", size + 4999)
-    with pytest.raises(RunFileError, match="has grown to"):
+    with pytest.raises(RunFileError, match="the file grew to"):
         RunFile(path, briefly=True)
     writer.close()
 

@@ -96,10 +96,10 @@ def test_a_link_that_appears_after_the_look_is_refused(known: KnownFile, tmp_pat
     path = reach(known)
     path.unlink()
     path.symlink_to(outside)
-    with pytest.raises(RunFileError, match="leads out of the served folders"):
+    with pytest.raises(RunFileError, match="leads to a place outside the served folders"):
         RunFile(path, briefly=briefly)
     writer.close()
-    with pytest.raises(InputFileError, match="leads out of the served folders"):
+    with pytest.raises(InputFileError, match="leads to a place outside the served folders"):
         read_input(path, what="batch", limit_bytes=1 << 30)
     path.unlink()
     shutil.copy(outside, path)

@@ -153,7 +153,7 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
 
 def _require_limit(limit: float, where: str) -> None:
     if not (math.isfinite(limit) and limit >= 0):
-        raise InputFileError(f"{where}: the limit must be a finite number that is 0 or more, but it is {limit}")
+        raise InputFileError(f"{where}: the limit must be a finite number of 0 or more, but it is {limit}")
 
 
 def _require_promise(claim: Claim, where: str) -> None:
@@ -167,13 +167,18 @@ def _require_promise(claim: Claim, where: str) -> None:
         raise InputFileError(f"{where}: give {'one of ' * of_course}{either}")
     if not of_course and claim.not_found:
         raise InputFileError(
-            f"{where}, key not_found: tkperf does not search for '{claim.metric}'. Use at_least or at_most instead"
+            f"{where}, key not_found: this key applies only to characteristics that tkperf searches "
+            f"for, and '{claim.metric}' is not such a characteristic. Use at_least or at_most instead"
         )
     if claim.not_found and claim.metric == DROPS.key:
-        raise InputFileError(f"{where}, key not_found: '{claim.metric}' is a count. Write at_most = 0 instead")
+        raise InputFileError(
+            f"{where}, key not_found: this key does not apply to '{claim.metric}', which is a number "
+            "of events. Write at_most = 0 instead"
+        )
     if of_course and claim.direction is not Direction.ALL:
         raise InputFileError(
-            f"{where}, key direction: '{claim.metric}' describes reads and writes together. Omit this key"
+            f"{where}, key direction: '{claim.metric}' describes reads and writes together, so no "
+            "direction can be chosen. Omit this key"
         )
     for key in ("read_percent", "block_size") if claim.stream is None else ():
         if not of_course and getattr(claim, key) is None:

@@ -338,9 +338,9 @@ def warn_of_counters(record: RunRecord) -> Iterator[RunNote]:
             continue
         yield RunNote(
             code="telemetry",
-            text=f"{drive} counted {counted:,} bytes from the host while fio wrote {written:,} bytes (ratio "
-            f"{ratio:.2g}): {why}. Amounts from the log of the drive and the write amplification are therefore "
-            "doubtful",
+            text=f"{drive} counted {counted:,} bytes from the host while fio wrote {written:,} bytes "
+            f"(ratio {ratio:.2g}): {why}. The amounts from the log of the drive and the write "
+            "amplification are therefore doubtful",
             test=test.name,
         )
 

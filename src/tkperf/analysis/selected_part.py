@@ -96,7 +96,9 @@ def parse_selection(text: str) -> PartSelection:
         return PartSelection(text=text, names=names, level=float(groups["level"]))
     low, high = (groups["from_s"], groups["to_s"]) if groups["to_s"] else (groups["first"], groups["last"])
     if high is not None and float(high) < float(low) + bool(groups["to_s"]) * 1e-9:
-        raise UsageError(f"--histogram '{text}': {after.strip()} ends before it begins. Write the smaller number first")
+        raise UsageError(
+            f"--histogram '{text}': the range {after.strip()} ends before it begins. Write the smaller number first"
+        )
     if groups["to_s"]:
         return PartSelection(text=text, names=names, seconds=(float(low), float(high)))
     return PartSelection(text=text, names=names, rounds=(int(low), int(high or low)))
@@ -128,13 +130,14 @@ def _find(asked: PartSelection, result: RunResult, details: Sequence[CellDetail]
         )
     having = _prefer_whole([detail for detail in named if _has_part(detail, asked)])
     if not having:
-        raise UsageError(f"--histogram '{asked.text}': the run has no such part. {_reach(named, asked)}")
+        raise UsageError(f"--histogram '{asked.text}': the run does not contain this part. {_reach(named, asked)}")
     if len(having) > 1:
         several = [f"'{detail.section}, {detail.workload.mix_and_size}'" for detail in having]
         if len(set(several)) < len(several):
             several = [f"'{detail.section}, {_last_words(detail)}'" for detail in having]
         raise UsageError(
-            f"--histogram '{asked.text}': several workloads have this part. Name one of them, such as {_list(several)}"
+            f"--histogram '{asked.text}': several workloads contain this part. Add the name of one of "
+            f"these workloads, such as {_list(several)}"
         )
     (detail,) = having
     return SelectedPart(

@@ -220,4 +220,4 @@ def _several(given: str, names: Sequence[str], *, of_drives: bool) -> UsageError
             f"{len(names)} devices report the serial number '{given}': {listed}. They may be several paths to one "
             "drive. Name one of them by its path"
         )
-    return UsageError(f"'{given}' may mean any of {listed}. Name the drive by its path")
+    return UsageError(f"'{given}' can mean any of {listed}. Name the drive by its path")

@@ -125,8 +125,9 @@ class Neighbours:
         if self.request.strict and over:
             parts = ", ".join(f"{name} ({factor:.1f} times)" for name, factor in over.items())
             raise RefusedError(
-                f"the drives that would be measured at the same time exceed the budget of {parts}. Measure fewer "
-                "drives at the same time, or omit strict. Nothing was touched"
+                "the drives that would be measured at the same time could transfer more data than these "
+                f"links: {parts}. Measure fewer drives at the same time, or omit strict. Nothing was "
+                "touched"
             )
 
     def add_reads(self, alone: Mapping[str, Sequence[float]], together: Mapping[str, Sequence[float]]) -> None:

@@ -144,9 +144,10 @@ class BatchQuestion:
     def refuse_without_terminal(self) -> RefusedError:
         """Return the error that refuses a call without a user who could answer."""
         return RefusedError(
-            f"all data on {self._loss}. tkperf cannot ask for consent, because there is no terminal. Confirm with "
-            f"{OPTION} FILE. The file must contain a line for each drive with the serial number of the drive, or with "
-            "its path if it has no serial number. Nothing was touched"
+            f"all data on {self._loss}. tkperf cannot ask for consent, because there is no terminal. "
+            f"Confirm with {OPTION} FILE. The file must contain a line for each drive. The line is "
+            "the serial number of the drive, or the path if the drive has no serial number. Nothing "
+            "was touched"
         )
 
 

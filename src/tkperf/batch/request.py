@@ -115,8 +115,8 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
         hosts = {drive.host for drive in self.drives}
         if None in hosts and len(hosts) > 1:
             raise UsageError(
-                "some drives of the batch have a host and others have none. Name a host for every drive (localhost "
-                "for the drives of this machine)"
+                "the batch names a host for some of its drives but not for others. Name a host for every "
+                "drive. Write localhost for the drives of this machine"
             )
         for host in hosts - {None}:
             if _HOST.fullmatch(host or "") is None:
@@ -126,7 +126,8 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
                 )
         if _PATH.fullmatch(self.tkperf) is None:
             raise UsageError(
-                f"tkperf: '{self.tkperf[:60]}' must be an absolute path with letters, digits and . _ + - only"
+                f"tkperf: '{self.tkperf[:60]}' is not a valid path. Write an absolute path that contains "
+                "only letters, digits and the characters / . _ + -"
             )
 
     @property

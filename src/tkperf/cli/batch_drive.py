@@ -128,8 +128,9 @@ def _require_meant(drive: BatchDrive, identity: DeviceIdentity) -> None:
     """
     if drive.serial is not None and identity.serial != drive.serial:
         raise DeviceError(
-            f"{identity.path} now has the serial number {identity.serial}, but the requested drive has the serial "
-            f"number {drive.serial}. The kernel has given the drives new names. Start the batch again"
+            f"{identity.path} now has the serial number {identity.serial}, but the requested drive "
+            f"has the serial number {drive.serial}. The kernel has assigned new names to the drives. "
+            "Start the batch again"
         )
 
 

@@ -75,7 +75,8 @@ def end_batch(state: BatchState, options: BatchOptions) -> BatchResult:
     with _warning_of("not all reports were written"):
         if own_files.were_replaced():
             raise UsageError(
-                f"tkperf was upgraded or removed during the batch: write them with 'tkperf report {options.path}'"
+                "tkperf was upgraded or removed during the batch. Write the reports with 'tkperf report "
+                f"{options.path}'"
             )
         require_packages()
         for one in batch_result.drives:

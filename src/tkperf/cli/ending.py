@@ -209,8 +209,8 @@ def write_own_page(path: Path, page: str, source: Path) -> None:
     """Write the page of a run or a batch to the folder of its file."""
     if os.path.lexists(path) and not _is_own_page(path):
         raise UsageError(
-            "another program wrote the file of that name, so tkperf does not replace it; tkperf report "
-            f"{source} -o FILE writes the report to another file"
+            "another program wrote the file of that name, so tkperf does not replace it. To write "
+            f"the report to another file, use: tkperf report {source} -o FILE"
         )
     write_output(path, page, say=False, inputs=(source,))
 

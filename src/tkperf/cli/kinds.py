@@ -172,7 +172,7 @@ def find_run_file(given: str) -> Path:
     if len(meant) > 1:
         listed = ", ".join(meant[:_MOST_NAMED])
         more = f" and {len(meant) - _MOST_NAMED} more" if len(meant) > _MOST_NAMED else ""
-        raise UsageError(f"the name '{given[:80]}' may mean any of the run files {listed}{more}. Name one of them")
+        raise UsageError(f"the name '{given[:80]}' can mean any of the run files {listed}{more}. Name one of them")
     # If no file matches, the code that reads the file reports the error.
     return Path(meant[0] if meant else given)
 

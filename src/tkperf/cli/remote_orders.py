@@ -168,8 +168,8 @@ class _RemoteConsent:
         while not isinstance(message := self.lines.receive(SILENCE_LIMIT_S), Consent):
             if message is None:
                 raise RefusedError(
-                    f"no answer arrived within {SILENCE_LIMIT_S:.0f} s, so tkperf released the drives. Start the batch "
-                    "again. Nothing was touched"
+                    f"no consent to erase the drives arrived within {SILENCE_LIMIT_S:.0f} s, so tkperf "
+                    "released the drives. Start the batch again. Nothing was touched"
                 )
         if message.digests != {one.number: one.shown.digest for one in processes.members}:
             raise RefusedError(

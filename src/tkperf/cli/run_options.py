@@ -68,15 +68,16 @@ class CallOptions:
         require_name(self.name)
         if self.detach and self.progress != "auto":
             raise UsageError(
-                f"--detach leaves the terminal, so --progress {self.progress} has no terminal to write to. Omit "
-                f"--progress, and watch the {self.kind} with 'tkperf attach {self.path} --progress {self.progress}'"
+                f"with --detach, the {self.kind} continues without a terminal, so --progress "
+                f"{self.progress} has no terminal to write to. Omit --progress, and watch the {self.kind} "
+                f"with 'tkperf attach {self.path} --progress {self.progress}'"
             )
         _check_notification(self)
         if self.rate is not None and self.like is not None:
             raise UsageError("--rate and --like exclude each other. Pass only one of them")
         if self.warranty_years is not None and "DWPD" not in (self.rated or "").upper():
             raise UsageError(
-                "--warranty-years is only useful with a rating in DWPD. Pass --rated with such a rating, too"
+                "--warranty-years is useful only with a rating in DWPD. Also pass --rated with such a rating"
             )
 
     @property
@@ -117,8 +118,8 @@ def _check_notification(options: CallOptions) -> None:
     in_clear = options.smtp_tls == "none" and not options.smtp_plain_login
     if options.mail is not None and in_clear and smtp_login() is not None:
         raise UsageError(
-            "TKPERF_SMTP_PASSWORD would be sent without encryption. Pass --smtp-tls starttls or --smtp-tls tls, or "
-            "allow it with --smtp-plain-login"
+            "TKPERF_SMTP_PASSWORD would be sent without encryption. Pass --smtp-tls starttls or "
+            "--smtp-tls tls, or allow a login without encryption with --smtp-plain-login"
         )
     if options.notify_command is not None:
         try:

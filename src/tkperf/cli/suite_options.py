@@ -165,8 +165,8 @@ TRUST = (
     on_test(
         "--accept-disturbed",
         is_flag=True,
-        help="Use tracked values for steady state even if something disturbed the measurement or the host limited the "
-        "values. Every result states this choice.",
+        help="Judge steady state even if something disturbed a measurement in the window, or if the host limited "
+        "its value. Every result states this choice.",
     ),
     on_test(
         "--tune",
@@ -208,8 +208,8 @@ CONSENT = (
     common(
         "--yes-destroy",
         metavar="ID",
-        help="Confirm the erasure in advance. ID is the serial number or path of DEVICE; for a RAID set, the IDs of "
-        "all members, separated by commas.",
+        help="Confirm the erasure in advance. ID is the serial number or path of DEVICE. For a RAID set, ID "
+        "contains the IDs of all members, separated by commas.",
     ),
 )
 # Facts about the device, which are used to estimate the time and the amount before a run.
@@ -217,7 +217,8 @@ ENDURANCE = (
     common(
         "--rated",
         metavar="TBW|DWPD",
-        help="Endurance rating of the drive, such as 600TBW or 1DWPD, to show the share that the run uses.",
+        help="Endurance rating of the drive, such as 600TBW or 1DWPD. tkperf then shows which share of this "
+        "endurance the run uses.",
     ),
     on_target(
         "--warranty-years",
@@ -298,7 +299,8 @@ VIEWS = (
 FACT: dict[str, Any] = {
     "multiple": True,
     "metavar": "NAME=TEXT",
-    "help": "Add a fact that tkperf cannot find out to the HTML and PDF. You can repeat this option. NAME is one of: "
+    "help": "Add a fact to the HTML and PDF that tkperf cannot read from the device or the host. You can repeat "
+    "this option. NAME is one of: "
     "Test sponsor, Reference test platform, Manufacturer, NAND type, Form factor, Motherboard, Note.",
 }
 FACT_FILE: dict[str, Any] = {

@@ -350,8 +350,9 @@ def require_named(path: str | Path, real: Path, status: os.stat_result) -> None:
         same = same_device or os.path.samestat(named, status)
     if not same:
         raise DeviceError(
-            f"{path} is not the same file as {real}, although its links lead there. The file is in another mount "
-            "namespace, or its name was removed. Pass a path that contains no link of /proc. Nothing was touched"
+            f"{path} is not the same file as {real}, although the links of this path lead there. The "
+            "file is in another mount namespace, or its name was removed. Pass a path that contains "
+            "no link in /proc. Nothing was touched"
         )
 
 

@@ -170,7 +170,7 @@ def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objec
             yield Objection(Reason.MOUNTED, f"{name} is mounted at {on_one_line(mount.point)}{mount.where}")
     for file_system, major_minor in find_btrfs_members(survey.sys_root):
         if (name := names.get(major_minor)) is not None:
-            yield Objection(Reason.MOUNTED, f"{name} belongs to the mounted btrfs {file_system}")
+            yield Objection(Reason.MOUNTED, f"{name} belongs to the mounted btrfs file system {file_system}")
     for node in nodes.nodes.values():
         for holder in sorted((node / "holders").glob("*")):
             if holder.name != used_by_us:

@@ -116,8 +116,8 @@ class SegmentMapping:
         if not wait_until(lambda: not node.exists(), limit_s=GONE_LIMIT_S, every_s=0.01):
             raise DeviceError(
                 f"another program still uses {mapping.node}, the mapping of the segments of "
-                f"{self.drive.identity.path}. Find the program with 'fuser -v {mapping.node}'. When it closes the "
-                "mapping, the kernel removes the mapping, and the drive is free"
+                f"{self.drive.identity.path}. Find the program with 'fuser -v {mapping.node}'. When the "
+                "program closes the mapping, the kernel removes the mapping, and the drive is free"
             )
 
 

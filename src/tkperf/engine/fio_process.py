@@ -162,8 +162,8 @@ class FioProcess:
             if self._gate.lost:
                 self.stop()
                 raise LostAtGateError(
-                    f"the gate that holds fio's threads on {self._device} before their first I/O no longer exists. A "
-                    "process of the gate was killed, or its folder was removed"
+                    f"the gate that holds fio's threads on {self._device} before their first I/O no longer "
+                    "exists. A process of the gate was killed, or the folder of the gate was removed"
                 )
             if time.monotonic() - self._started_s > LONGEST_START_S:
                 came = self._gate.waiting

@@ -170,7 +170,7 @@ def choose_ioengine(
         reasons.append(f"{ioengine}: {reason}")
     shown = shown_path or path
     words = "; ".join(reasons).replace(path, shown)
-    raise EngineError(f"fio has no I/O engine that can do the I/O of this run on {shown} ({words})")
+    raise EngineError(f"fio has no I/O engine that can perform the I/O of this run on {shown} ({words})")
 
 
 def refuse_io(wanted: str | None, io: RequiredIo) -> None:
@@ -183,7 +183,7 @@ def refuse_io(wanted: str | None, io: RequiredIo) -> None:
     obstacles = _find_obstacles(wanted, io)
     if all(obstacles.values()):
         reasons = "; ".join(f"{ioengine}: {reason}" for ioengine, reason in obstacles.items())
-        raise EngineError(f"fio has no I/O engine that can do the I/O of this run ({reasons})")
+        raise EngineError(f"fio has no I/O engine that can perform the I/O of this run ({reasons})")
 
 
 def _find_obstacles(wanted: str | None, io: RequiredIo) -> dict[str, str | None]:
@@ -193,7 +193,7 @@ def _find_obstacles(wanted: str | None, io: RequiredIo) -> dict[str, str | None]
     if wanted is not None and wanted not in IO_ENGINES:
         raise UsageError(f"--engine {wanted}: choose {' or '.join(IO_ENGINES)}")
     if io.flushes_between_reads and (reason := _why_no_flushes_between_reads()):
-        raise EngineError(f"fio cannot do the I/O of this run: {reason}")
+        raise EngineError(f"fio cannot perform the I/O of this run: {reason}")
     obstacles: dict[str, str | None] = {}
     for ioengine in (wanted,) if wanted else IO_ENGINES:
         reason = _why_not_exact(ioengine, {io.io_depth, *io.io_depths})

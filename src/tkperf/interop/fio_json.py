@@ -129,8 +129,9 @@ class FioResults:
         test = build_test(FIO_TEST, series, self._names)
         if len(test.outcomes) > MOST_SECTIONS:
             raise InputFileError(
-                f"{place}: these results make {len(test.outcomes):,} sections, but a run file can contain only "
-                f"{MOST_SECTIONS:,}. Import the results in parts{_name_parts(series, self._names)}"
+                f"{place}: these results would become {len(test.outcomes):,} sections, but a run file can "
+                f"contain only {MOST_SECTIONS:,}. Import the results in "
+                f"parts{_name_parts(series, self._names)}"
             )
         require_room(test.steps, place=place)
         return ImportedRun(
@@ -164,8 +165,8 @@ class FioResults:
         self._results += results
         if len(self._results) > MOST_RESULTS:
             raise UsageError(
-                f"{file}: with this file, there are more than {MOST_RESULTS:,} results, which is the maximum of a run "
-                "file. Import fewer files"
+                f"{file}: this file raises the number of results above {MOST_RESULTS:,}, but a run file "
+                "can contain at most that number. Import fewer files"
             )
         for jobname in find_jobs_at_once(document):
             self._at_once.setdefault(jobname, file)

@@ -278,7 +278,7 @@ def _histogram(bins: object, place: str) -> Histogram:
     try:
         counts = dict(zip(map(int, bins), map(int, bins.values()), strict=True))
         if sum(map(abs, counts.values())) > LARGEST_IOS:
-            raise ValueError("there are more I/Os than fio can count")
+            raise ValueError("the number of I/Os is larger than the largest number that fio can count")
         return Histogram.from_bins(counts)
     except (ValueError, TypeError, OverflowError) as error:
         raise Unusable(f"{place}: fio's latency bins cannot be read", f": {shorten_value(error)}") from None

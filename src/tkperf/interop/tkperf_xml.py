@@ -172,8 +172,8 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
     """
     if len(text) > MOST_BYTES:
         raise InputFileError(
-            f"{file}: it contains {format_capacity(len(text))} of XML, but a result of TKperf has at most "
-            f"{format_capacity(MOST_BYTES)}"
+            f"{file}: the file contains {format_capacity(len(text))} of XML, but a result of TKperf "
+            f"has at most {format_capacity(MOST_BYTES)}"
         )
     try:
         root = fromstring(text, forbid_dtd=True)
@@ -186,7 +186,8 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
     found = [element.tag for element in root if element.tag in TKPERF_TABLES]
     if not found:
         raise InputFileError(
-            f"{file}: it is not a result of TKperf, because it contains none of the elements {', '.join(TKPERF_TABLES)}"
+            f"{file}: the file is not a result of TKperf, because it contains none of the elements "
+            f"{', '.join(TKPERF_TABLES)}"
         )
     if len(set(found)) < len(found):
         raise InputFileError(f"{file}: the file contains the same test twice")

@@ -85,7 +85,7 @@ def _find_opened() -> dict[str, str]:
 
 def _require_below(opened: str) -> None:
     if not opened.startswith(_confined_to):
-        raise OSError(errno.ELOOP, "a link leads out of the served folders")
+        raise OSError(errno.ELOOP, "a symbolic link leads to a place outside the served folders")
 
 
 def is_toml_path(name_or_path: str) -> bool:
@@ -122,8 +122,8 @@ def read_input(
             _require_readable_kind(status.st_mode)
             if stat.S_ISREG(status.st_mode) and _is_database(descriptor):
                 raise _UnfitError(
-                    "it is a run file or another database of SQLite. Pass run files to the commands show, report and "
-                    "compare"
+                    "this file is a run file or another database of SQLite. Pass run files to the commands "
+                    "show, report and compare"
                 )
             if status.st_size > limit_bytes:
                 raise _UnfitError(_too_large(limit_bytes))
@@ -177,7 +177,7 @@ def _require_readable_kind(mode: int) -> None:
     if stat.S_ISDIR(mode):
         raise _UnfitError("it is a directory")
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-        raise _UnfitError("it is neither a file nor a pipe")
+        raise _UnfitError("this path leads to neither a file nor a pipe")
 
 
 def _is_database(descriptor: int) -> bool:
@@ -190,15 +190,19 @@ def _read_to_end(descriptor: int, limit_bytes: int, *, is_pipe: bool) -> bytes:
     pieces: list[bytes] = []
     left_bytes = limit_bytes + 1
     if is_pipe and not _has_something(descriptor, NO_WRITER_S):
-        raise _UnfitError(f"it is a pipe, and no program opened it for writing within {NO_WRITER_S} s")
+        raise _UnfitError(
+            f"this path leads to a pipe, and no program opened the pipe for writing within {NO_WRITER_S} s"
+        )
     while left_bytes:
         try:
             piece = os.read(descriptor, min(_PIECE_BYTES, left_bytes))
         except BlockingIOError:
             if not is_pipe:
-                raise _UnfitError("it is a file without data at the moment and without an end") from None
+                raise _UnfitError("this file has no end, and it contains no data at the moment") from None
             if not _has_something(descriptor, SILENT_WRITER_S):
-                raise _UnfitError(f"it is a pipe, and its writer sent nothing for {SILENT_WRITER_S} s") from None
+                raise _UnfitError(
+                    f"this path leads to a pipe, and the writer of the pipe sent nothing for {SILENT_WRITER_S} s"
+                ) from None
             continue
         if not piece:
             return b"".join(pieces)

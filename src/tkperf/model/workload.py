@@ -167,8 +167,8 @@ class Workload:
             )
         if self.burst is not None and (self.burst.ios < 1 or not self.burst.pause_s > 0):
             raise ValueError(
-                f"a burst needs at least 1 I/O and a pause of more than 0 s, but these are {self.burst.ios} I/Os and "
-                f"{self.burst.pause_s} s"
+                "a burst needs at least 1 I/O and a pause of more than 0 s, but this burst has "
+                f"{self.burst.ios} I/Os and a pause of {self.burst.pause_s} s"
             )
         if self.flush_every is not None and (self.flush_every < 1 or self.trims or self.read_percent == 100):
             raise ValueError("flush_every must be 1 or more, and only a load with writes can be flushed")

@@ -121,8 +121,8 @@ def read_rates(path: Path, dut: DeviceUnderTest) -> Rates:
     before, now = (_model(facts) for facts in (record.info.device, dut.facts.values))
     if before != now:
         raise UsageError(
-            f"--like {path}: this run measured {before}, but the device is {now}. Pass the run file of a drive "
-            "with the same model"
+            f"--like {path}: this run measured {before}, but the device is {now}. Pass the run file "
+            "of a drive of the same model"
         )
     measured = _measured(record)
     if not measured:

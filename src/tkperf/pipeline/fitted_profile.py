@@ -159,8 +159,8 @@ def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
         return
     if parse_size_bytes(wanted) > identity.capacity_bytes:
         raise UsageError(
-            f"--active-range {wanted} is more than the {format_capacity(identity.capacity_bytes)} of {identity.path}. "
-            "Choose a smaller range, or 100%"
+            f"--active-range {wanted} is larger than {identity.path}, which has "
+            f"{format_capacity(identity.capacity_bytes)}. Choose a smaller range, or 100%"
         )
 
 

@@ -170,7 +170,10 @@ def refuse_unfit(audit: Audit, *, tune: bool) -> None:
     """Raise RefusedError if a finding of the audit would disturb a run. The message names the remedy."""
     disturbing = find_disturbing(audit, tune=tune)
     if disturbing:
-        raise RefusedError(f"this host is not fit to measure on (--strict): {'; '.join(map(str, disturbing))}")
+        raise RefusedError(
+            "with --strict, a run does not begin while something on this host would disturb it: "
+            f"{'; '.join(map(str, disturbing))}"
+        )
 
 
 def refuse_untunable() -> None:

@@ -73,8 +73,9 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> I
     made = len(xml) + (first_of_fio is not None)
     if run_name and made > 1:
         raise UsageError(
-            f"--name can name only one run, but these files make {made} runs. Each XML file makes one run, and all "
-            "files of fio together make one run. Import the files one by one"
+            f"--name can name only one run, but {made} runs would be created from these files. Each "
+            "XML file becomes one run, and all files of fio together become one run. Import the "
+            "files one by one"
         )
     taken = len(xml) + fio.count_taken()
     runs = [(replace(run, name=run_name or run.name), file.name) for file, run in xml]

@@ -323,17 +323,20 @@ def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
             raise not_known("--repeat", name, planned)
         if name in suite and suite[name].finds_demand:
             raise UsageError(
-                f"--repeat {name}: the other tests used the demand that this test found, so tkperf cannot repeat it "
-                "alone. Start a new run"
+                f"--repeat {name}: the other tests used the demand that this test found, so this test "
+                "cannot be repeated alone. Start a new run"
             )
     for name in request.add:
         if name not in suite:
             raise not_known("--test", name, suite)
         if name in planned:
-            raise UsageError(f"--test {name}: the run already has this test. Pass --repeat {name} to measure it again")
+            raise UsageError(
+                f"--test {name}: the run already contains this test. Pass --repeat {name} to measure the test again"
+            )
         if suite[name].finds_demand:
             raise UsageError(
-                f"--test {name}: this test would find a demand, but the other tests ran without it. Start a new run"
+                f"--test {name}: this test would find a demand, but the other tests ran without this "
+                "demand. Start a new run"
             )
     if record.status is RunStatus.COMPLETE and not request.repeat and not request.add:
         raise UsageError(
@@ -420,8 +423,9 @@ def _require_same_plan(path: Path, info: RunInfo, plan: RunPlan) -> None:
         or stored.tables.keys() != (info.profile.keys() - {"name", "title", "notice"})
     ):
         raise RunFileError(
-            f"{path}: this tkperf makes another plan from the profile of the run than the version that began the run. "
-            "Resume the run with that version, or start a new run"
+            f"{path}: from the profile of the run, this version of tkperf computes a different plan "
+            "than the version that began the run. Resume the run with that version, or start a new "
+            "run"
         )
 
 

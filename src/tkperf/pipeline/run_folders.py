@@ -49,7 +49,8 @@ def expand_folders(given: Sequence[Path]) -> list[Path]:
         found |= dict.fromkeys(below)
     if len(found) > MOST_RUN_FILES:
         raise UsageError(
-            f"these are {len(found):,} run files, but a command reads at most {MOST_RUN_FILES:,}. Name fewer run files"
+            f"tkperf found {len(found):,} run files, but a command reads at most {MOST_RUN_FILES:,}. "
+            "Name fewer run files"
         )
     return list(found)
 

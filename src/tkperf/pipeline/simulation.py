@@ -69,8 +69,8 @@ class SimulatedDriveUnderTest(DeviceUnderTest):
             self.warnings += (
                 RunNote(
                     code="preparation",
-                    text=f"{in_segments.active_range}: a simulated flash drive does not model addresses, so segments "
-                    "would make no difference",
+                    text=f"{in_segments.active_range}: a simulated flash drive does not model addresses, so "
+                    "segments have no effect",
                 ),
             )
         self.identity = identify_simulated(request.device)
@@ -140,8 +140,8 @@ def _relive_step(engine: SimulatedEngine, sequence: int, step: StepRecord, fitte
     for before, now in ((recorded.read, found.read), (recorded.write, found.write)):
         if (before.ios, before.bytes, before.latency_sum_ns) != (now.ios, now.bytes, now.latency_sum_ns):
             raise RunFileError(
-                f"row {sequence} of the log cannot be reproduced, because this simulated drive differs from the "
-                "measured one. Start a new run"
+                f"row {sequence} of the log cannot be reproduced, because this simulated drive differs "
+                "from the drive of the run. Start a new run"
             )
 
 

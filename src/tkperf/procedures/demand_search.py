@@ -94,7 +94,7 @@ class DemandPoints:
 def window_means(rounds: Sequence[RoundAnswer]) -> tuple[CellMeans, ...]:
     """Return the mean values of each workload over the rounds of a window, in the order of the steps in a round."""
     if not rounds:
-        raise ValueError("a demand can be chosen only from measured rounds, but there are none")
+        raise ValueError("no demand can be chosen, because no round was measured")
     return tuple(
         CellMeans(workload=workload, iops=IOPS.combine(window) or 0.0, latency_mean_us=LATENCY_MEAN.combine(window))
         for workload in rounds[0]
@@ -115,7 +115,7 @@ def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints
         ValueError: there is no cell.
     """
     if not cells:
-        raise ValueError("points can be chosen only from measured cells, but there are none")
+        raise ValueError("no points can be chosen, because no cell was measured")
     ordered = sorted(cells, key=_demand)
     below = [cell for cell in ordered if cell.latency_mean_us is not None and cell.latency_mean_us < ceiling_us]
     considered = below or ordered
@@ -135,7 +135,7 @@ def choose_saturating(cells: Sequence[CellMeans], within_percent: float) -> tupl
     outstanding I/Os, the demand with the fewest threads is chosen.
     """
     if not cells:
-        raise ValueError("a demand can be chosen only from measured cells, but there are none")
+        raise ValueError("no demand can be chosen, because no cell was measured")
     ordered = sorted(cells, key=_demand)
     best = max(ordered, key=lambda cell: cell.iops)
     enough = best.iops * (1 - within_percent / 100)

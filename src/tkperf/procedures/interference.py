@@ -96,8 +96,8 @@ class InterferenceTable(TestTable, frozen=True, kw_only=True):
         float,
         msgspec.Meta(gt=0, le=1e6),
         means(
-            "largest change of the mean read latency of the first cell until the end of the test, in %; a larger "
-            "change causes a caution"
+            "largest change of the mean read latency between the first and the last measurement of the first cell, "
+            "in %. A larger change causes a caution"
         ),
     ]
     latency_limit_ms: Annotated[

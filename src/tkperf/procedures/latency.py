@@ -55,7 +55,7 @@ class LatencyTable(MixesAndSizes, frozen=True, kw_only=True):
     histogram_s: Annotated[
         float,
         msgspec.Meta(ge=0, le=LONGEST_S),
-        means("length of the histogram run after the rounds, in s; 0: no histogram run"),
+        means("length of the histogram run after the rounds, in s; 0 means no histogram run"),
     ]
 
 

@@ -45,14 +45,14 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
     read_percents: Annotated[Percents, means("R/W mixes, in % of reads and in this order; each mix is a section")]
     block_size_kib: Annotated[BlockSizeKib, means("block size of all levels, in KiB")]
     jobs: Annotated[Jobs, means("thread count (TC) of all levels")]
-    io_depth: Annotated[Depth, means("queue depth of each thread (QD); at most jobs x io_depth I/Os are outstanding")]
+    io_depth: Annotated[Depth, means("queue depth of each thread (QD). At most jobs x io_depth I/Os are outstanding")]
     arrival: Annotated[Arrival, ARRIVAL]
     increment_iops: Annotated[
         int,
         msgspec.Meta(ge=1, le=1_000_000),
         means(
-            "increment of the offered IOPS from level to level; if a drive would need too many levels, the increment "
-            "is multiplied by 2, 5, 10 ..."
+            "increment of the offered IOPS from level to level. If a drive would need too many levels, tkperf "
+            "multiplies the increment by 2, 5, 10 ..."
         ),
     ]
     most_levels: Annotated[int, msgspec.Meta(ge=2, le=1000), means("maximum number of levels of a mix")]
@@ -64,7 +64,10 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
     kept_up_percent: Annotated[
         float,
         msgspec.Meta(gt=0, le=100),
-        means("share of the offered IOPS that a level must reach so that it does not count as missed, in %"),
+        means(
+            "share of the offered IOPS that a level must reach, in %. A level that does not reach this share "
+            "counts as missed"
+        ),
     ]
     missed_levels: Annotated[
         int, msgspec.Meta(ge=1, le=100), means("number of consecutive missed levels after which a mix ends")

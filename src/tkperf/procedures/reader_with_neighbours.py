@@ -61,7 +61,7 @@ class NeighboursTable(SteppedTable, frozen=True, kw_only=True):
     reader_percent: Annotated[
         int,
         msgspec.Meta(ge=1, le=100),
-        means("rate of the reader, in % of the rate that the drive reaches with reads alone"),
+        means("offered rate of the reader, in % of the rate that the drive reaches with reads alone"),
     ]
     arrival: Annotated[Arrival, ARRIVAL]
     alone_s: Annotated[Seconds, means("length of the reads at full rate, in s")]
@@ -84,15 +84,15 @@ class NeighboursTable(SteppedTable, frozen=True, kw_only=True):
     neighbour_io_depth: Annotated[
         Depth,
         means(
-            "queue depth (QD) of each thread of a neighbour; the queue depth of writes with flushes and of "
-            "trims is always 1"
+            "queue depth (QD) of each thread of a neighbour. The queue depth of writes with flushes and of trims is "
+            "always 1"
         ),
     ]
     trimmed_percent: Annotated[
         Percent,
         means(
-            "share of the range that only the load with trims (the trimmer) uses, in %, counted from the start of the "
-            "range; 0: no load with trims runs"
+            "share of the range that only the load with trims (the trimmer) uses, in %, counted from the start of "
+            "the range; 0 means that no load with trims runs"
         ),
     ]
     trim_block_size_kib: Annotated[BlockSizeKib, means("block size of the trims, in KiB")]

@@ -44,15 +44,15 @@ class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
     steady_state: Annotated[
         Literal["each", "first"],
         means(
-            "block sizes for which tkperf judges steady state; with first, all other block sizes run the same number "
-            "of rounds as the first"
+            "block sizes for which tkperf judges steady state. With first, all other block sizes run the same "
+            "number of rounds as the first block size"
         ),
     ]
     fill_block_size: Annotated[
         Literal["shared", "own"],
         means(
-            "block size of the preconditioning; shared is the block size in [preconditioning], own is the block "
-            "size of the rounds"
+            "block size of the preconditioning. The value shared means the block size in [preconditioning], and own "
+            "means the block size of the rounds"
         ),
     ] = "shared"
     jobs: Annotated[Jobs | None, means("thread count (TC); default: the value in [demand]")] = None

@@ -74,7 +74,10 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
     round_every_slices: Annotated[
         int,
         msgspec.Meta(ge=0, le=MOST_SLICES),
-        means("number n: tkperf judges steady state from every n-th slice, starting with the first; 0: never"),
+        means(
+            "number n: tkperf judges steady state from every n-th slice, starting with the first; 0 means that "
+            "tkperf does not judge it"
+        ),
     ]
     access: Annotated[Access, means("order of addresses; default: random")] = Access.RANDOM
     histogram_s: Annotated[

@@ -184,7 +184,7 @@ def open_dataset(folder: Path) -> Iterator[Dataset]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _require_dataset(folder)
         except BlockingIOError:
-            raise UsageError(f"another tkperf export writes to {folder}. Wait until it has ended") from None
+            raise UsageError(f"another 'tkperf export' is writing to {folder}. Wait until it has ended") from None
         except OSError as error:
             raise _cannot_write(folder, error) from error
         _remove_unfinished(descriptor)
@@ -201,7 +201,8 @@ def _require_dataset(folder: Path) -> None:
     if not (folder / MARKER).exists():
         if not all(map(UNFINISHED.fullmatch, os.listdir(folder))):  # noqa: PTH208 - names only
             raise UsageError(
-                f"{folder} contains other files than a data set of tkperf. Nothing was written. Name a new folder"
+                f"{folder} contains files that do not belong to a data set of tkperf. Nothing was "
+                "written. Name a new folder"
             )
         replace_file(folder / MARKER, [msgspec.json.encode(_Marker(FORMAT))])
         return

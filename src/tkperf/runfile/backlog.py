@@ -206,7 +206,7 @@ class Backlog:
                     )
                 time.sleep(min(1.0, REWRITE_EVERY_S))
         except KeyboardInterrupt:
-            error = OSError("the user stopped tkperf while tkperf waited until the file could be written")
+            error = OSError("the user stopped tkperf while it was waiting to write the file")
         if error is not None:
             rescued = rescued or self._rescue()
             self.lost = self._describe_loss(error, rescued)
@@ -241,7 +241,8 @@ class Backlog:
         if waited_s > LONGEST_BACKLOG_S or bytes_ > MOST_WAITING_BYTES:
             raise RunFileError(
                 f"tkperf has not been able to write {self._path} for {format_duration(waited_s)}: "
-                f"{describe_write_error(error)}. Data of {format_capacity(bytes_)} wait in memory"
+                f"{describe_write_error(error)}. The memory of tkperf holds {format_capacity(bytes_)} of "
+                "unwritten data"
             )
 
     def _try(self, *, until_s: float | None) -> Exception | None:

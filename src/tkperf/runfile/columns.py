@@ -89,7 +89,7 @@ def _unpack_with(unpacker: zlib._Decompress | lzma.LZMADecompressor, blob: bytes
     """
     data = unpacker.decompress(blob, most_bytes + 1)
     if len(data) > most_bytes:
-        raise ValueError("the unpacked data are larger than possible")
+        raise ValueError("the unpacked data are larger than the limit for this column")
     if not unpacker.eof or unpacker.unused_data:
         raise ValueError(_ENDS_ELSEWHERE)
     return data
@@ -201,7 +201,7 @@ def decode_stream_sides(seconds: bytes, count: int) -> tuple[IntArray, ...]:
     least = np.array([NO_EXTREME if name.endswith(("_min_ns", "_max_ns")) else 0 for name in SIDE_COLUMNS])
     lowest = table.min(axis=1, initial=_MOST)
     if table.shape[1] != count or (lowest < np.tile(least, sides)).any():
-        raise ValueError("a second of a stream has an impossible count")
+        raise ValueError("the record of one second of a stream contains an impossible count")
     return tuple(table[first : first + width] for first in range(0, sides * width, width))
 
 
@@ -217,7 +217,7 @@ def decode_seconds(blob: bytes | None) -> IntArray:
     table = numbers.reshape(len(SECOND_COLUMNS), -1)
     lowest = table.min(axis=1, initial=_MOST)
     if (lowest < _LEAST).any() or table[1].min(initial=1) < 1:
-        raise ValueError("a second has an impossible time or count")
+        raise ValueError("the record of one second contains an impossible time or count")
     return table
 
 

@@ -216,15 +216,15 @@ class Meter:
         self._seconds_left -= seconds
         if self._seconds_left < 0:
             most = self.most(MOST_SECONDS)
-            raise ExcessError(f"the steps of the run have more than {most:,} seconds, which is the limit")
+            raise ExcessError(f"the steps of the run contain more than {most:,} seconds, which is the limit")
 
     def unpack(self, bytes_: int) -> None:
         """Count the unpacked bytes of a blob."""
         self._unpacked_left -= bytes_
         if self._unpacked_left < 0:
             raise ExcessError(
-                "the seconds and histograms of the run unpack to more than "
-                f"{self._of_its_size(UNPACKED_BYTES, UNPACKED_PER_BYTE)}, which is the limit"
+                "when the seconds and histograms of the run are unpacked, they exceed the limit of "
+                f"{self._of_its_size(UNPACKED_BYTES, UNPACKED_PER_BYTE)}"
             )
 
     def _of_its_size(self, fixed: int, per_byte: int) -> str:
@@ -234,7 +234,7 @@ class Meter:
         self._memory_left -= memory_bytes
         if self._memory_left < 0:
             most = format_capacity(self.most(MEMORY_BYTES))
-            raise ExcessError(f"the rows of the run need more than {most} of memory in total, which is the limit")
+            raise ExcessError(f"the rows of the run need more memory than the limit of {most} in total")
 
 
 def open_metered(
@@ -279,8 +279,9 @@ def _open(path: Path, status: os.stat_result, locked_s: float) -> sqlite3.Connec
     found = os.path.lexists(journal_of(real))
     if found and not may_roll_back(real, status):
         raise RunFileError(
-            f"a killed tkperf left {path}, and another user may have written the journal next to it. If you know who "
-            "wrote both files, copy them to a folder that only you can write to"
+            f"a tkperf process was killed while it wrote {path}, and another user may have written "
+            "the journal of this file. If you know who wrote both files, copy them to a folder that "
+            "only you can write to"
         )
     # If possible, the database is opened for writing, because SQLite must roll the journal back after a writer was
     # killed.

@@ -184,7 +184,9 @@ class LogRows:
             cursor = self._db.execute(query, (columns["sequence"], columns["streams"] + 1))
             rows = [dict(zip(row.keys(), tuple(row), strict=True)) | left_unread for row in cursor]
             if len(rows) != columns["streams"]:
-                raise ValueError(f"only {len(rows)} of the {columns['streams']} streams of the step are left")
+                raise ValueError(
+                    f"the step has {columns['streams']} streams, but only {len(rows)} of them are in the file"
+                )
             step = with_streams(step, rows)
         except (sqlite3.DatabaseError, *BAD_ROW) as error:
             require_damage(error)

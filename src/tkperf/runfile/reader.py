@@ -394,7 +394,8 @@ def _read_at_once(db: sqlite3.Connection, path: Path) -> bytes:
         size = os.fstat(file.fileno()).st_size
         if size > MOST_COPIED_BYTES:
             raise RunFileError(
-                f"{path} has grown to {format_capacity(size)} while tkperf read it, which is more than the limit"
+                f"while tkperf was reading {path}, the file grew to {format_capacity(size)}, which is "
+                "more than the limit"
             )
         content = file.read(size)
         db.execute("ROLLBACK")

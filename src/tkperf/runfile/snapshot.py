@@ -63,6 +63,8 @@ class _Pace:
             self._restarts += 1
         self._left = left
         if self._restarts > _MOST_RESTARTS:
-            raise sqlite3.OperationalError("its run writes to the file without a pause, so that a copy never ends")
+            raise sqlite3.OperationalError(
+                "the run writes to the file without a pause, so the copy cannot be completed"
+            )
         if self._restarts <= _HURRY_AFTER:
             time.sleep(_PAUSE_S)

@@ -111,9 +111,7 @@ def reopen_run_file(path: Path) -> LockedDatabase:
     try:
         lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
-        raise RunFileError(
-            f"tkperf cannot write to {path}: {reason_of(error)}. Each run needs a file of its own"
-        ) from error
+        raise RunFileError(f"tkperf cannot write to {path}: {reason_of(error)}. Each run needs its own file") from error
     try:
         # Another process may have created a journal for the file after the file was read.
         require_own(path, os.fstat(lock))

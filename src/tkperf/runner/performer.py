@@ -274,7 +274,7 @@ class Performer:
                 self.watch.gave_up(began_s, ended_s, str(error))
                 text = _why_repeated(phase, position, then, error, ended_s - began_s)
                 self.warn("step-repeated", text)
-        raise AssertionError("the loop over the attempts ended, although it has no end")
+        raise AssertionError("the loop over the attempts ended without a result or an error")
 
     def _believe(self, step: StepStarted, execution: Execution, *, continues: bool = False) -> Observations:
         """Return the observations of a step, which do not include fio's report.

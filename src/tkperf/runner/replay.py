@@ -155,7 +155,7 @@ class _Reader:
             elif not self._answer(asked):
                 return asked
         if self.log:
-            raise ValueError(f"row {self.log[0].sequence} of the log is after the end of the test")
+            raise ValueError(f"the test has ended, but the log continues with row {self.log[0].sequence}")
         return None
 
     def _find(self, statement: Statement) -> None:
@@ -165,7 +165,9 @@ class _Reader:
         record = entry.record.verdict if isinstance(entry.record, VerdictRecord) else entry.record
         what = "outcome" if isinstance(statement, SectionOutcome) else "verdict"
         if not isinstance(record, type(statement)) or _key(record) != _key(statement):
-            raise ValueError(f"row {entry.sequence} of the log is not the {what} that the test gives at this place")
+            raise ValueError(
+                f"row {entry.sequence} of the log is not the {what} that the test produces at this position"
+            )
         self.statement_count += 1
 
     def _answer(self, phase: Phase) -> bool:
@@ -224,8 +226,8 @@ class _Reader:
         section = entry.record.section
         if not fits or section != phase.section:
             raise ValueError(
-                f"row {entry.sequence} of the log ({section}) is not what the test needs at this place "
-                f"({describe_phase(phase)})"
+                f"row {entry.sequence} of the log ({section}) is not the phase that the test requires at "
+                f"this position ({describe_phase(phase)})"
             )
 
     def _keep(self, phase: Phase, answer: Answer, sequence: int | None) -> None:

@@ -163,7 +163,7 @@ def _profile_of(record: RunRecord, done: Mapping[str, Sequence[SectionOutcome]])
 def _test_of(info: RunInfo, name: str) -> Test:
     test = find_test(info.suite, name, info.profile)
     if test is None:
-        raise ValueError(f"this version of tkperf does not have the test {name}")
+        raise ValueError(f"this version of tkperf does not contain the test {name}")
     return test
 
 

@@ -234,8 +234,8 @@ class _Walk:
     def _missing(self, name: str) -> UsageError:
         folder = self._at.joinpath(name, *reversed(self._names[1:]))
         return UsageError(
-            f"{self._path}: there is no folder {self._at / name}. Nothing was written. Create the folder first (mkdir "
-            f"-p {folder}), or name another folder"
+            f"{self._path}: the folder {self._at / name} does not exist. Nothing was written. Create "
+            f"the folder first (mkdir -p {folder}), or name another folder"
         )
 
     def _refuse_laid_by_others(self, name: str, status: os.stat_result) -> None:

@@ -65,7 +65,8 @@ def listen(host: str, port: int) -> Listening:
         if opened is not None:
             opened.close()
         raise UsageError(
-            f"tkperf cannot listen at {host}, port {port}: {reason_of(error)}. Choose others with --host and --port"
+            f"tkperf cannot listen at {host}, port {port}: {reason_of(error)}. Choose another address "
+            "or port with --host and --port"
         ) from error
     bound, port = opened.getsockname()[:2]
     if bound == "::1" or bound.startswith("127."):

@@ -109,7 +109,9 @@ class LivePages:
         if not await self._state.is_written(known):
             return Response(status_code=204, headers=_HEADERS)
         if self._streams >= MOST_STREAMS:
-            raise BusyError(f"{self._streams} other browsers watch runs. This page asks again later")
+            raise BusyError(
+                f"{self._streams} other browsers are watching runs, which is the limit. This page tries again later"
+            )
         if key not in self._watched:
             self._state.workers.require_follower()
         if request.method == "HEAD":

@@ -144,7 +144,7 @@ class Workers:
             JobError: the job failed, took too long or needed too much memory, or too many other jobs are waiting.
         """
         if self._waiting >= MOST_WAITING:
-            raise BusyError(f"tkperf is already making {self._waiting} other pages. Load this page again in a minute")
+            raise BusyError(f"tkperf is already creating {self._waiting} other pages. Load this page again in a minute")
         self._waiting += 1
         try:
             async with AsyncExitStack() as stack:

@@ -94,7 +94,7 @@ def test_dying_gets_slower_with_every_fill_and_then_fails() -> None:
         measure(engine, RANDOM_WRITES, 1)
     written = engine.drive.translation.host_bytes / 1e10  # type: ignore[attr-defined]
     assert measure(engine, work).iops == pytest.approx(before * 0.7**written, rel=0.05)
-    with pytest.raises(EngineError, match=r"failed.*6 times their capacity.*SIMULATED"):
+    with pytest.raises(EngineError, match=r"failed.*6 times its capacity.*SIMULATED"):
         measure(engine, RANDOM_WRITES, 3600)
 
 

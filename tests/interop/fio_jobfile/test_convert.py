@@ -98,7 +98,10 @@ def test_what_is_kept(options: str, key: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("option", "reason"),
     [
-        ("verify=crc32c", "to check data, fio would need time, and reads that would count as part of the load"),
+        (
+            "verify=crc32c",
+            "to check data, fio would need additional time, and the additional reads would be part of the load",
+        ),
         ("sync=1", "the option makes the device do work other than the I/Os that tkperf counts"),
         (
             "io_submit_mode=offload",
@@ -107,7 +110,8 @@ def test_what_is_kept(options: str, key: str, value: object) -> None:
         ("no_such_option=1", "tkperf does not know this option; remove the option if the load is the same without it"),
         (
             "exec_prerun=touch x",
-            "fio would execute a command, a trace or a built-in program; tkperf executes nothing from a job file",
+            "fio would execute a command, a trace or a built-in program. However, tkperf executes nothing from a job "
+            "file",
         ),
         ("rate=1k", "0.25 I/Os a second of a thread; tkperf offers one at least"),
         ("rw=randtrimwrite", "trims and writes are never mixed in one load; write two jobs, rw=trim and rw=write"),
@@ -367,10 +371,7 @@ def test_combinations_that_no_load_has_are_refused(options: str, reason: str) ->
         ("rw=read\nba=8k", "ba=8k: fio aligns random I/Os only"),
         ("thinktime_blocks=8", "thinktime_blocks=8: without thinktime nothing pauses"),
         ("loops=500000", "loops=500000: the runtime ends the load"),
-        (
-            "ss=iops:5%",
-            "ss=iops:5%: fio would end the load as soon as it is steady; tkperf runs the load for the whole",
-        ),
+        ("ss=iops:5%", "ss=iops:5%: fio would end the load when it is steady, but tkperf runs it for the whole"),
         ("bs=4k\nblocksize=8k", "bs=4k: a later bs counts"),
         ("ioengine=rbd", "ioengine=rbd: tkperf does the same I/Os on the DEVICE of the run"),
     ],

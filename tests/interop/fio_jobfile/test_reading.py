@@ -58,8 +58,8 @@ def test_global_sections_alone_are_one_job() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "a.fio: the file has no job. A job is a section such as [randread]"),
-        ("[global]\n", "a.fio: the file has no job. A job is a section such as [randread]"),
+        ("", "a.fio: the file contains no job. A job is a section such as [randread]"),
+        ("[global]\n", "a.fio: the file contains no job. A job is a section such as [randread]"),
         ("bs=4k\n[a]\n", "a.fio, line 1: 'bs=4k' is above the first [section], which fio refuses; is it a job file?"),
         ("[a\nbs=4k\n", "a.fio, line 1: '[a' is no section: it is [name]"),
         (
@@ -68,7 +68,7 @@ def test_global_sections_alone_are_one_job() -> None:
         ),
         (
             "[a]\nsize=${SIZE}\n[b]\nbs=${BS}\nsize=${SIZE}\n",
-            "a.fio: fio reads 2 values of this file from environment variables. Add --set SIZE=.. --set BS=..",
+            "a.fio: this file refers to environment variables for 2 values. Add --set SIZE=.. --set BS=..",
         ),
         (
             "[a]\nsize=8*$mb_memory\n",
@@ -79,8 +79,8 @@ def test_global_sections_alone_are_one_job() -> None:
         ("[a]\ninclude b.inc\n", "a.fio, line 2: 'include b.inc': tkperf reads one file: write its lines here instead"),
         (
             "[a]\n" * 257,
-            "a.fio: the file has more than 256 jobs, which is the maximum of a test. Divide the file into several "
-            "files",
+            "a.fio: the file contains more than 256 jobs, but a test can run at most that number. Divide the file "
+            "into several files",
         ),
     ],
 )

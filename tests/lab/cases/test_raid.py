@@ -93,7 +93,7 @@ def test_a_set_that_exists_is_not_touched(members: list[Drive], tmp_path: Path) 
     try:
         status, said, _ = run(tmp_path, members[:2], 1)
         assert status == 3
-        assert "already is a RAID set" in said
+        assert "is already a RAID set" in said
     finally:
         shell(f"mdadm --stop /dev/md7; udevadm settle; mdadm --zero-superblock {members[2].path} {members[3].path}")
 

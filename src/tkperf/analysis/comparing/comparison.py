@@ -257,7 +257,7 @@ def compare_files(results: Sequence[RunResult], wanted: Arrangement | None = Non
     if len(runs) == 1 and len(results) > 1:
         raise UsageError(
             f"a comparison needs at least two runs, but these {len(results)} files belong to one run, "
-            f"{results[0].info.name}. Name a file of another run, too"
+            f"{results[0].info.name}. Also name a file of another run"
         )
     fullest = [max(run, key=count_steps) for run in runs]
     comparison = compare(fullest, wanted)
@@ -384,8 +384,8 @@ def _arrange(results: Sequence[RunResult], wanted: Arrangement | None) -> tuple[
         return arrangement, tuple(results)
     if len(results) < FEWEST_TOGETHER:
         raise UsageError(
-            f"a {arrangement} needs at least {FEWEST_TOGETHER} runs, but there are only {len(results)}. Omit --as to "
-            "compare the runs with the first run"
+            f"a {arrangement} needs at least {FEWEST_TOGETHER} runs, but there are only "
+            f"{len(results)}. Omit --as to compare the other runs with the first run"
         )
     if arrangement is Arrangement.COHORT:
         return arrangement, tuple(results)

@@ -152,7 +152,7 @@ def assign_cpus(
         ValueError: no CPU may be used.
     """
     if not allowed:
-        raise ValueError("the drives cannot be assigned to CPUs, because tkperf may use no CPU")
+        raise ValueError("the drives cannot be assigned to CPUs, because tkperf is not allowed to use any CPU")
     rest = frozenset({min(allowed)} if len(allowed) > 1 else ())
     free = frozenset(allowed) - rest
     pools: dict[frozenset[int], list[DrivePath]] = {}

@@ -357,8 +357,8 @@ def plan_on(host: str, request: BatchRequest, options: Options, *, no_probe: boo
             pieces.append(piece.text)
             if len(pieces) > _MOST_PIECES:
                 raise HostSilentError(
-                    f"{host}: the plan that the host sent is too long or has no end. Install the same version of "
-                    "tkperf on the host and on this machine"
+                    f"{host}: the plan that the host sent is longer than any possible plan. Install the same "
+                    "version of tkperf on the host and on this machine"
                 )
         if isinstance(piece, Refused):
             raise HostRefusedError(host, piece)

@@ -436,8 +436,8 @@ def receive_file(connection: SshConnection, head: Snapshot, path: Path) -> None:
         raise
     if digest.hexdigest() != head.sha256:
         raise HostSilentError(
-            f"{connection.remote_host.host}: the snapshot that the host sent is damaged, because its SHA-256 hash "
-            "differs"
+            f"{connection.remote_host.host}: the snapshot that the host sent is damaged, because its "
+            "SHA-256 hash is not the hash that the host announced"
         )
 
 

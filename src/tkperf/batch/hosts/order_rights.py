@@ -93,9 +93,9 @@ def require_sent_inputs(request: BatchRequest, files: Mapping[str, str]) -> None
     for name, text in files.items():
         if _INPUT.fullmatch(name) is None or name != name_input(text):
             raise RefusedError(
-                f"the request to this host contains a file with the name '{name[:40]}'. tkperf accepts only profiles "
-                "and workload files, with a name that is computed from their content. Install the same version of "
-                "tkperf on both machines. Nothing was touched"
+                f"the request to this host contains a file with the name '{name[:40]}'. tkperf accepts "
+                "only profiles and workload files, and the name of such a file must be computed from its "
+                "content. Install the same version of tkperf on both machines. Nothing was touched"
             )
     for drive in request.drives:
         run = drive.request

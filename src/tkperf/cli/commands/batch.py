@@ -31,7 +31,8 @@ _OF_ALL = (
     on_test(
         "--stagger",
         metavar="TIME",
-        help="Shortest time between the starts of two drives on one link, such as 30s or 5min. Default: no such time.",
+        help="Shortest time between the starts of two drives on one link, such as 30s or 5min. By default, drives "
+        "start without this delay.",
     ),
     common("--claims", type=InputFile(".toml"), metavar="FILE", help="Check each drive against this claims file."),
     on_test(
@@ -47,14 +48,14 @@ _OF_ALL = (
         is_flag=True,
         flag_value=False,
         default=None,
-        help="Do not compare the read rate of each single drive with the read rate of all drives together before the "
-        "first purge.",
+        help="Omit the comparison before the first purge, in which tkperf reads from each drive alone and then from "
+        "all drives together.",
     ),
     on_test(
         "--alone-again",
         is_flag=True,
         default=None,
-        help="Measure a drive again, alone, if other drives slow this drive down or overload its link.",
+        help="If other drives slow a drive down or overload its link, measure this drive a second time, alone.",
     ),
     on_test(
         "--share-cpus",
@@ -68,7 +69,8 @@ _OF_ALL = (
         "--yes-destroy-file",
         metavar="FILE",
         type=InputFile(),
-        help="Confirm the erasure in advance. FILE contains the serial number or path of each drive, each on a line.",
+        help="Confirm the erasure in advance. FILE contains one line for each drive, with the serial number or the "
+        "path of the drive.",
     ),
     on_mail(
         "-m",
@@ -123,7 +125,7 @@ _HELP_OF_SUITE = """{verb} drives with the options of 'tkperf {suite}'. {loss}
 _WORDS_OF_RUN = {"verb": "Measure", "loss": "Every drive is erased."}
 _WORDS_OF_PLAN = {
     "verb": "Estimate the measurement of",
-    "loss": "tkperf runs nothing, writes nothing and asks nothing.",
+    "loss": "tkperf measures nothing, writes nothing and asks no question.",
 }
 _EXAMPLES = {"ssd": "-ssdt iops lat -iod 32", "hdd": "-hddt tp"}
 
@@ -155,7 +157,7 @@ class BatchGroup(CommandGroup):
             raise click.UsageError(NO_BATCH_OF_SETS, ctx)
         if word.startswith("-"):
             raise click.UsageError(
-                f"the option {word[:40]} is too early. Pass options after {FILE} or after the suite", ctx
+                f"the option {word[:40]} is in the wrong place. Pass options after {FILE} or after the suite", ctx
             )
         if name in self.commands and not word.endswith(".toml"):
             raise click.UsageError(f"NAME comes before {name}", ctx)
@@ -306,9 +308,9 @@ batch = make_group(
     whole batch and touches no drive. After you have confirmed, a problem with one drive ends only the run of this
     drive.
 
-    'tkperf plan batch' with the same arguments estimates time, writes and groups. NAME.batch records the batch:
-    'tkperf status', 'attach', 'stop', 'resume', 'show' and 'report' accept this file. At the end, NAME.html contains
-    the results.
+    'tkperf plan batch' with the same arguments estimates time, writes and groups. The file NAME.batch
+    records the batch, and 'tkperf status', 'attach', 'stop', 'resume', 'show' and 'report' accept this file. At the
+    end, NAME.html contains the results.
 
     The exit code is 0 if all drives are done, and 1 if a claim is not met or not judged. Otherwise the exit code is
     that of the drive with the most serious problem.

@@ -27,8 +27,8 @@ if the limit lies within the uncertainty (95 %).
 
 A claim may also contain these keys: at_most in place of at_least; section; direction (all, read, write). If several
 workloads have the same mix and block size, these keys select one workload: access, zones, compressible_percent, region,
-offered_iops, arrival, jobs, io_depth. With not_found = true, the claim is that tkperf finds no such value in a test,
-for example no spikes.
+offered_iops, arrival, jobs, io_depth. A claim with not_found = true is met if tkperf finds no such value in a test, for
+example no spikes.
 
 A table [[quantiles]] contains test, read_percent, block_size and within_us. For example,
 within_us = { "99" = 500, "99.9" = 900 } claims that 99 % of the I/Os complete within 500 us, and 99.9 % within 900 us.
@@ -87,7 +87,7 @@ def _require_claims_file(claims_file: Path) -> None:
 @click.option(
     "--require-confidence",
     is_flag=True,
-    help="Also fail a claim if the value meets the claim only within the uncertainty, or if the value has no "
+    help="A claim also fails if the value meets the claim only within the uncertainty, or if the value has no "
     "uncertainty.",
 )
 def check(
@@ -179,8 +179,9 @@ def _check_one(run_file: Path, work: _Work) -> None:
     claims = format_count(len(checked.claim_results), "claim")
     if work.require_confidence and (doubted := len(checked.unconfirmed)):
         raise ClaimsNotMetError(
-            f"{run_file}: {doubted} of {claims} met, but --require-confidence does not accept these claims: the value "
-            "is closer to the limit than its uncertainty, or has no uncertainty"
+            f"{run_file}: {doubted} of {claims} met, but --require-confidence does not accept these "
+            "claims. In each of them, the value differs from the limit by less than its uncertainty, "
+            "or the uncertainty is not known"
         )
 
 
@@ -209,6 +210,7 @@ def _check_many(run_files: tuple[Path, ...], work: _Work) -> None:
         raise ClaimsNotMetError(answer)
     if work.require_confidence and any(one.checked and one.checked.unconfirmed for one in files):
         raise ClaimsNotMetError(
-            f"{answer}, but --require-confidence does not accept some claims: the value is closer to the limit than "
-            "its uncertainty, or has no uncertainty"
+            f"{answer}, but --require-confidence does not accept some claims. In these claims, the "
+            "value differs from the limit by less than its uncertainty, or the uncertainty is not "
+            "known"
         )

@@ -48,7 +48,7 @@ ARRANGEMENTS = ("runs", "cohort", "history")
     help="How to compare the runs: each run with the first run (runs), drives of one model (cohort), or one drive "
     "over time (history). By default, tkperf decides according to the models and serial numbers of three or more runs.",
 )
-@output_file("csv", "Also write the comparison as CSV. For every FILE, - means stdout.")
+@output_file("csv", "Also write the comparison as CSV. If a FILE is -, tkperf writes to stdout.")
 @output_file("html", "Also write the comparison as one HTML file with plots.")
 @output_file("pdf", "Also write the comparison as PDF.")
 @output_file("json", "Also write the comparison as JSON.")
@@ -65,8 +65,8 @@ ARRANGEMENTS = ("runs", "cohort", "history")
 def compare(
     run_files: tuple[Path, ...], wanted: str | None, folder: Path | None, zipped: bool, full: bool, **files: Path | None
 ) -> None:
-    """Compare all RUN_FILES with the first one. Three or more runs on drives of one model are a cohort, and three or
-    more runs on one drive are a history.
+    """Compare all RUN_FILES with the first RUN_FILE. Three or more runs on drives of one model are a cohort, and three
+    or more runs on one drive are a history.
 
     Ratios have 95 % intervals. A ratio in parentheses is within noise: the interval contains 1, and no value in the
     interval differs from 1 by more than 10 %. A question mark means that a difference is undecided, because a value has

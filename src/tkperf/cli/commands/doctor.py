@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--unlock", is_flag=True, help="Clear an ATA password that an interrupted purge left on DEVICE.")
 @json_option
 def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
-    """Show the facts of DEVICE, whether tkperf can test DEVICE, and what is missing on this machine.
+    """Show the facts of DEVICE, state whether tkperf can test DEVICE, and list what is missing on this machine.
 
     tkperf writes nothing to the device, except that --unlock clears tkperf's own ATA password.
 

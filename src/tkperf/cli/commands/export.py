@@ -45,8 +45,8 @@ def export(runs: tuple[Path, ...], dataset_folder: Path, no_seconds: bool) -> No
     """Write the tables of RUNS as one data set for DuckDB, Spark or pandas, with a folder for each run.
 
     RUNS are run files, batches, and folders with run files in or below them. A later call exports only runs that are
-    new or have changed. A run appears in the data set when all its tables are complete. tkperf omits a run under way
-    until the run has ended.
+    new or have changed. A run appears in the data set when all its tables are complete. tkperf omits a run that has not
+    ended yet.
 
     \b
     Examples:

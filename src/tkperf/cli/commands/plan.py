@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 HELP = """Estimate the run that '{run}' would measure with the same options.
 
-    The output shows the phases, the time, the amount written and, with --rated, the used share of the endurance. tkperf
-    only reads DEVICE, for ten seconds, to find the speed, unless --rate or --like sets the speed.
+    The output shows the phases, the time, the amount written and, with --rated, the used share of the endurance. To
+    measure the speed, tkperf reads DEVICE for ten seconds, unless --rate or --like sets the speed.
 
     \b
     Examples:
@@ -27,16 +27,17 @@ HELP = """Estimate the run that '{run}' would measure with the same options.
 
 
 _OWN = (
-    click.Option(["--no-probe"], is_flag=True, help="Assume a speed instead of reading DEVICE."),
+    click.Option(["--no-probe"], is_flag=True, help="Assume 500MB/s instead of reading DEVICE to measure its speed."),
     click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document for programs."),
 )
 
 
 @click.group(cls=CommandGroup)
 def plan() -> None:
-    """Estimate the phases, the time, the amount written and the used share of a drive's endurance before a run.
+    """Estimate a run before it begins: its phases, its time, the amount written and the used share of a drive's
+    endurance.
 
-    'tkperf plan' accepts the options of the command that would run. tkperf opens DEVICE only for reading.
+    'tkperf plan' accepts the options of the command whose run it estimates. tkperf opens DEVICE only for reading.
     """
 
 
@@ -106,8 +107,8 @@ plan.add_command(
         _look_at_batch,
         run="plan ",
         own=_OWN,
-        text="""Estimate the batch of 'tkperf batch' with the same arguments. tkperf runs nothing, writes nothing and
-        asks nothing.
+        text="""Estimate the batch of 'tkperf batch' with the same arguments. tkperf measures nothing, writes
+    nothing and asks no question.
 
     For each drive, the output shows the slot, the time, the amount written, the group and, with --rated, the used share
     of the endurance. The output also shows the budgets of shared links, and the faults for which tkperf would refuse

@@ -30,8 +30,8 @@ class _Profiles(CommandGroup):
 def profiles(context: click.Context, as_json: bool) -> None:
     """List the profiles that tkperf contains. Each profile contains the numbers of one specification.
 
-    'tkperf profiles show NAME' explains each key of a profile, with the source of its numbers, and shows what each test
-    would do. NAME may be the path of your own TOML file.
+    'tkperf profiles show NAME' explains each key of a profile, with the source of its numbers, and describes what each
+    test would measure. NAME can also be the path of your own TOML file.
 
     \b
     Examples:
@@ -55,7 +55,7 @@ def profiles(context: click.Context, as_json: bool) -> None:
     help="Print the file of the profile. Change a copy of this file to get a profile of your own.",
 )
 def show(name: str, as_json: bool, as_toml: bool) -> None:
-    """Explain a profile key by key, and describe what each test of the profile would do.
+    """Explain each key of a profile, and describe what each test of the profile would measure.
 
     NAME is a profile of tkperf, or the path of your own TOML file.
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 @click.option("--fact", "facts", cls=HeadedOption, heading=Heading.CONTENT, **FACT)
 @click.option("--fact-file", cls=HeadedOption, heading=Heading.CONTENT, **FACT_FILE)
 @output_folder("csv", "Tables as CSV files: cells, rounds, slices, verdicts, histograms, every second.")
-@output_folder("parquet", "Tables as Parquet files; the tables are those of --csv.", heading=Heading.FORMATS)
+@output_folder("parquet", "Tables as Parquet files. The tables are the same as with --csv.", heading=Heading.FORMATS)
 @output_file("json", "Results as JSON, in the form of 'tkperf show --json'.")
 @output_file("xml", "Results in TKperf's XML format, for tkperf-cmp.", heading=Heading.FORMATS)
 @output_file("markdown", "Report as Markdown for wikis and mails.")
@@ -95,8 +95,8 @@ def report(
 ) -> None:
     """Write the report of RUN_FILE as one HTML file that needs no network, or write the results as data.
 
-    For a batch, RUN_FILE is NAME.batch. The report is then one page with all drives and the outcomes of their claims.
-    For this page, you can use --html, --pdf, --csv, --json, --markdown, --junit and --mail.
+    For a batch, RUN_FILE is NAME.batch. The report of a batch is one page with all drives and the outcomes of their
+    claims. For this page, you can use --html, --pdf, --csv, --json, --markdown, --junit and --mail.
 
     \b
     Examples:
@@ -270,8 +270,8 @@ def require_time(result: RunResult) -> float:
 @click.option("--full", is_flag=True, help="Print everything instead of one screen.")
 @json_option
 def show(run_file: Path, full: bool, as_json: bool) -> None:
-    """Print the verdict, the headline figures and the findings of RUN_FILE on one screen, even while the run is under
-    way.
+    """Print the verdict, the headline figures and the findings of RUN_FILE on one screen. The command also works while
+    the run has not ended.
 
     For a batch, RUN_FILE is NAME.batch, and the command prints everything.
 

@@ -78,8 +78,9 @@ def resume(run_file: Path, **options: Any) -> None:
     """Resume the run in RUN_FILE after a kill, a crash, a power cut, Ctrl-C or an error.
 
     The run continues with the same profile, options, tests and device. Pass DEVICE if the name of the device has
-    changed. The run erases the device again, so tkperf asks again. For valid results, tkperf repeats the interrupted
-    round, or everything since the last purge. Before the question, tkperf names the part that it will repeat.
+    changed. The run erases the device again, so tkperf asks again. So that the results are valid, tkperf repeats the
+    interrupted round, or everything since the last purge. Before the question, tkperf names the part that it will
+    repeat.
 
     For a batch, RUN_FILE is NAME.batch. After one question, tkperf starts or continues the runs of all drives that are
     not done.
@@ -102,7 +103,8 @@ def resume(run_file: Path, **options: Any) -> None:
         raise UsageError("--without and --yes-destroy-file work only with a batch. Pass NAME.batch as RUN_FILE")
     if run_file.suffix != RUN_FILE_SUFFIX and os.path.exists(run_file):  # noqa: PTH110 # False also for names too long
         raise UsageError(
-            f"{run_file} does not have the name of a run file. Name the run file of the run to continue, NAME.tkperf"
+            f"the name of {run_file} does not end in .tkperf, so tkperf does not resume it. Pass the "
+            "run file of the run that you want to continue"
         )
     asked = {field.name: options.pop(field.name) for field in fields(ResumeRequest) if field.name in options}
     run_options = RunOptions(name=run_file.stem, folder=run_file.parent, command_line=tuple(sys.argv), **options)

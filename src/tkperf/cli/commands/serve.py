@@ -41,9 +41,10 @@ DESCRIPTORS = 64
 )
 @click.option("--allow-root", is_flag=True, help="Serve as root. Without this option, tkperf refuses to serve as root.")
 def serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | None, allow_root: bool) -> None:
-    """Show the run files below each DIR in a browser, even while runs are under way. Default: the current folder.
+    """Show the run files below each DIR in a browser. The pages also show runs that have not ended. Default: the
+    current folder.
 
-    The server only reads. Ctrl-C ends it.
+    The server only reads files and changes nothing. Ctrl-C ends it.
 
     \b
     Examples:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, params=[click.Argument(["run_file"], type=RUN_FILE), PROGRESS, VERBOSE])
 def attach(run_file: Path, progress: str, verbose: bool) -> None:
-    """Watch the run in RUN_FILE from any terminal, without an effect on the run, until the run ends. Ctrl-C ends only
-    the view.
+    """Watch the run in RUN_FILE from any terminal until the run ends. The view has no effect on the run, and Ctrl-C
+    ends only the view.
 
     New figures appear at the end of each step, and once a minute during long steps.
 
@@ -75,8 +75,8 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     """Show the progress of runs. By default, the list contains all runs on this machine and all run files in the
     current folder.
 
-    A batch has one row. If you name NAME.batch, each drive has one row, and --json also contains the runs under way. A
-    run counts as running while its process holds the lock on its run file.
+    A batch has one row. If you name NAME.batch, each drive has one row, and --json also contains the runs that have not
+    ended. A run counts as running while its process holds the lock on its run file.
 
     \b
     Examples:
@@ -198,9 +198,10 @@ _EXPLAIN_AFTER_S = 5.0
 
 @click.command(cls=Command)
 @click.argument("run_file", type=RUN_FILE)
-@click.option("--no-wait", is_flag=True, help="Return at once, without waiting until the run has ended.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until the run has ended.")
 def stop(run_file: Path, no_wait: bool) -> None:
-    """End the run in RUN_FILE in the same way as Ctrl-C in the terminal of the run, and wait until the run has ended.
+    """End the run in RUN_FILE, and wait until the run has ended. The command has the same effect as Ctrl-C in the
+    terminal of the run.
 
     The run file contains all results so far, and 'tkperf resume' continues the run. If the run has already ended, the
     command prints the reason.

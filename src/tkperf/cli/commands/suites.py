@@ -98,7 +98,7 @@ def ssd(**options: object) -> None:
 def hdd(**options: object) -> None:
     """Measure a hard disk in areas, from the start of the disk to the end. tkperf overwrites DEVICE.
 
-    The suite is the hard disk suite of TKperf. tkperf divides the disk into 128 equal areas. In each area, the test
+    This is the hard disk suite of TKperf. tkperf divides the disk into 128 equal areas. In each area, the test
     iops measures random reads and writes of 64, 16 and 4 KiB, and the test tp measures sequential reads and writes of
     1024 and 4 KiB. With steps of one minute, iops takes 19 hours, and tp takes 8.5 hours. tkperf does not purge or
     precondition the disk.

@@ -130,8 +130,8 @@ def _runtime_s(runtime: str | None) -> float | None:
 
 @click.group(cls=CommandGroup)
 def workload() -> None:
-    """Work with tests of your own. A workload file in TOML describes the loads, the phases and the rule of steady state
-    of a test.
+    """Check, convert and explain the files of your own tests. A workload file in TOML describes the loads, the phases
+    and the rule of steady state of a test.
 
     'tkperf ssd', 'hdd' and 'raid' run such a test with --test FILE.toml. You can report and compare the results like
     the results of any other test. 'tkperf workload keys' lists every key of a workload file.
@@ -154,10 +154,10 @@ def keys() -> None:
 @workload.command(cls=Command, params=[click.Argument(["file"], type=InputFile(".toml")), profile_option("pts-e-1.1")])
 @json_option
 def show(**options: Any) -> None:
-    """Check a workload file, and describe what the test would do.
+    """Check a workload file, and describe what the test would measure.
 
     The output describes the test step by step. If the file does not set TC, QD, the preconditioning or the rule of
-    steady state, the values of the profile apply.
+    steady state, tkperf uses the values of the profile.
 
     \b
     Examples:

@@ -245,10 +245,10 @@ def _is_readable(device: str) -> bool:
 
 def _failed(device: str) -> DeviceError:
     return DeviceError(
-        f"the last sanitize of {device} failed, so the drive refuses reads and writes until it has recovered. Repeat "
-        f"the sanitize, for example by block erase: nvme sanitize --sanact={BLOCK_ERASE} {device}. If the failed "
-        "sanitize "
-        f"was started with --ause, this also helps: nvme sanitize --sanact={EXIT_FAILURE} {device}"
+        f"the last sanitize of {device} failed, so the drive refuses reads and writes until it "
+        "has recovered. Repeat the sanitize, for example by block erase: nvme sanitize "
+        f"--sanact={BLOCK_ERASE} {device}. If the failed sanitize was started with --ause, you "
+        f"can use this command instead: nvme sanitize --sanact={EXIT_FAILURE} {device}"
     )
 
 

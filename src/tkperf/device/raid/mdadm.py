@@ -78,8 +78,8 @@ class MdadmSet:
         """Raise RefusedError if the device node already belongs to a set, because tkperf did not create that set."""
         if self.exists():
             raise RefusedError(
-                f"{self.path} already is a RAID set, so tkperf does not touch it. Choose another node. Or stop the "
-                f"set first with 'mdadm --stop {self.path}' if you do not need it"
+                f"{self.path} is already a RAID set, so tkperf does not touch it. Choose another node. If "
+                f"you do not need the set, you can also stop it with 'mdadm --stop {self.path}'"
             )
 
     def create(self, members: Sequence[Handle]) -> None:

@@ -187,8 +187,8 @@ class StorcliSet:
                 )
             if drive.group not in NO_GROUP:
                 raise RefusedError(
-                    f"{who} belongs to drive group {drive.group} (F means a set of another controller). If you do not "
-                    "need this group, delete it with storcli first. Nothing was touched"
+                    f"{who} belongs to drive group {drive.group}, where F means a set of another controller. "
+                    "If you do not need this group, delete it with storcli first. Nothing was touched"
                 )
             share = self._progress(self._where(drive.address), "erase")
             if share is not None:

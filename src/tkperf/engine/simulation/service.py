@@ -410,8 +410,8 @@ class Moods:
         end = self._does.fails_after_fills
         if end is not None and fills >= end:
             raise EngineError(
-                "Input/output error: the simulated drive has failed, because drives of this preset fail after "
-                f"{end:g} times their capacity was written (SIMULATED)"
+                "Input/output error: the simulated drive has failed, because a drive of this preset "
+                f"fails when {end:g} times its capacity has been written (SIMULATED)"
             )
 
     def _level(self, workload: Workload, at_s: float) -> float:

@@ -28,14 +28,14 @@ CARRIED_OVER = {
     "percentage_random": "random_percent; for the value 100, no key is needed",
     "numjobs": "jobs",
     "iodepth": "io_depth",
-    "ioengine": "io_depth, which is 1 if the engine waits for each I/O; tkperf carries over no other engine",
+    "ioengine": "io_depth, which is 1 if the engine waits for each I/O. tkperf does not carry over the engine itself",
     "rate": "offered_megabytes_per_s, the sum over all threads",
     "rate_iops": "offered_iops, the sum over all threads",
     "rate_process": "arrival",
     "thinktime": "burst_pause_s",
     "thinktime_blocks": "burst_ios",
     "fsync": "flush_every",
-    "fdatasync": "flush_every; on a block device, fdatasync causes the same flush as fsync",
+    "fdatasync": "flush_every. On a block device, fdatasync causes the same flush as fsync",
     "startdelay": "delay_s, the time from the start of the load that begins first",
     "buffer_compress_percentage": "compressible_percent",
     "offset": "range_begin_percent, rounded to 1 MiB, or range_begin_mib",
@@ -71,7 +71,7 @@ _WITHOUT_EFFECT = {
         file_service_type unique_filename allow_file_create
     """,
     "the safeguards of tkperf decide whether a mounted device may be used": "allow_mounted_write",
-    "a name changes no load": "name description comm",
+    "the option is only a name, which does not change the load": "name description comm",
     # Options that have an effect only together with another option. tkperf refuses or leaves out this other option.
     "the option has an effect only together with verify": """
         do_verify verify_async verify_async_cpus verify_backlog verify_backlog_batch verify_dump verify_fatal
@@ -111,8 +111,7 @@ _LEFT_OUT = {
         filename directory filename_format uri pool cont rbdname clientname clustername nfs_url namenode
         libblkio_driver libblkio_path
     """,
-    "fio would end the load as soon as it is steady; tkperf runs the load for the whole runtime and shows every "
-    "slice": """
+    "fio would end the load when it is steady, but tkperf runs it for the whole runtime and shows every slice": """
         steadystate
     """,
     "in tkperf, a range in percent begins at a multiple of 1 MiB": "offset_align",
@@ -127,10 +126,10 @@ _REFUSED = {
         sync_file_range atomic=0 pre_read=0 trim_percentage=0 num_range=1 readfua=0 writefua=0 write_mode=write
         sprandom=0
     """,
-    "to check data, fio would need time, and reads that would count as part of the load": """
+    "to check data, fio would need additional time, and the additional reads would be part of the load": """
         verify=0 verify=none verify_only=0
     """,
-    "fio would execute a command, a trace or a built-in program; tkperf executes nothing from a job file": """
+    "fio would execute a command, a trace or a built-in program. However, tkperf executes nothing from a job file": """
         exec_prerun exec_postrun read_iolog write_iolog profile
     """,
     "tkperf writes only new random data, with a compressible share if you set one": """
@@ -139,7 +138,7 @@ _REFUSED = {
     "tkperf supports pauses only with thinktime and thinktime_blocks": """
         thinkcycles=0 thinktime_spin=0 thinktime_blocks_type=complete thinktime_iotime=0 rate_ignore_thinktime=0
     """,
-    "fio would adapt the load to the measured values; a load of tkperf does not change": """
+    "fio would adapt the load to the measured values. In contrast, a load of tkperf does not change": """
         rate_min=0 rate_iops_min=0 max_latency=0 latency_target=0 flow
     """,
     "tkperf submits and collects I/Os one by one, so that the queue is always full": """
@@ -149,11 +148,11 @@ _REFUSED = {
     "fio then submits the I/Os in other threads, and no longer waits for outstanding I/Os before a pause": """
         io_submit_mode=inline
     """,
-    "special modes of an I/O engine change latency; tkperf uses io_uring or libaio without such modes": """
+    "special modes of an I/O engine change the latency, so tkperf uses io_uring or libaio without such modes": """
         hipri=0 fixedbufs=0 registerfiles=0 sqthread_poll=0 userspace_reap=0 nonvectored=0
         cmdprio_percentage=0 cmdprio_bssplit libaio_vectored=0 busy_poll=0 cmd_type
     """,
-    "the option changes how the host issues the I/O; tkperf does not change settings of threads, memory and CPUs": """
+    "the option changes how the host issues the I/O. tkperf does not change settings of threads, memory and CPUs": """
         nice=0 mem=malloc prio prioclass priohint cpumask cpus_allowed numa_cpu_nodes numa_mem_policy
         cgroup ioscheduler lockmem=0 lockfile=none gtod_cpu uid gid
     """,
@@ -221,7 +220,7 @@ class JobOptions:
             elif not any(name in known for known in (self._kept, self._without_effect, self._left_out)):
                 self.refuse(name, UNKNOWN)
         if job.is_only_global:
-            self.assume("one job with the options of [global], as the file has no job")
+            self.assume("one job with the options of [global], because the file contains no job")
 
     def given(self, *names: str) -> list[str]:
         """Return the names of the options that the job contains, in the order of the file, because the last occurrence

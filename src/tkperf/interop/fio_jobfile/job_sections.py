@@ -144,15 +144,15 @@ def read_jobs(file: str, text: str, variables: Mapping[str, str] | None = None) 
             options[option.name] = option
         if len(jobs) > MOST_SECTIONS:
             raise InputFileError(
-                f"{file}: the file has more than {MOST_SECTIONS} jobs, which is the maximum of a test. Divide the "
-                "file into several files"
+                f"{file}: the file contains more than {MOST_SECTIONS} jobs, but a test can run at most "
+                "that number. Divide the file into several files"
             )
     if not jobs and shared:
         name = file.rpartition("/")[2].rpartition(".")[0] or "job"
         only = Job(name=name, place=file, line=1, options=shared, overridden=replaced_shared, is_only_global=True)
         return (only,)
     if not jobs:
-        raise InputFileError(f"{file}: the file has no job. A job is a section such as [randread]")
+        raise InputFileError(f"{file}: the file contains no job. A job is a section such as [randread]")
     return tuple(jobs)
 
 
@@ -172,8 +172,7 @@ def _fill_in(file: str, lines: Sequence[_Line], variables: Mapping[str, str]) ->
     if missing:
         wanted = " ".join(f"--set {shorten_text(name)}=.." for name in missing)
         raise InputFileError(
-            f"{file}: fio reads {format_count(len(missing), 'value')} of this file from environment variables. Add "
-            f"{wanted}"
+            f"{file}: this file refers to environment variables for {format_count(len(missing), 'value')}. Add {wanted}"
         )
     for line in lines:
         yield _Line(line.file, line.number, _VARIABLE.sub(lambda found: variables[found[1]], line.text))

@@ -54,7 +54,7 @@ _MOST_MIB = 1 << 30
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=64)]
 LONGEST_TITLE = 120
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TITLE)]
-Section = Annotated[Title, means("heading of the results in every report; unique within the file")]
+Section = Annotated[Title, means("heading of the results in every report, which must be unique within the file")]
 LONGEST_LOAD_NAME = 64
 LoadName = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_LOAD_NAME)]
 TrackedQuantity = Literal["iops", "megabytes_per_s", "latency_mean_us"]
@@ -102,8 +102,8 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
         AT_MOST,
         means(
             "for random access: zones of the range, in the order of addresses. Each zone is a pair: the share of the "
-            "accesses, and the share of the range that receives these accesses, both in %. Default: the accesses are "
-            "evenly spread"
+            "accesses, and the share of the range that receives these accesses, both in %. Without zones, the "
+            "accesses are evenly spread"
         ),
     ] = ()
     jobs: Annotated[
@@ -115,7 +115,10 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
     offered_iops: Annotated[
         Annotated[float, msgspec.Meta(gt=0, le=MOST_IOPS)] | None,
-        means("offered rate of all threads together, in I/Os per second; default: as fast as the device answers"),
+        means(
+            "offered rate of all threads together, in I/Os per second; default: none, so fio issues I/Os as fast "
+            "as the device completes them"
+        ),
     ] = None
     arrival: Annotated[Arrival, ARRIVAL] = Arrival.LINEAR
     offered_megabytes_per_s: Annotated[
@@ -127,7 +130,7 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
     random_percent: Annotated[
         Percent | None,
-        means("share of random addresses in random access, in %; the other addresses are sequential; default: 100"),
+        means("share of random addresses in random access, in %. The other addresses are sequential; default: 100"),
     ] = None
     burst_ios: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)] | None,
@@ -265,7 +268,7 @@ class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PurgePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="purge"):
-    """A purge, which puts the device into the state of a new device."""
+    """A purge of the device, which puts the device into the state of a new device."""
 
 
 class FillPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="fill"):
@@ -296,7 +299,7 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
         tuple[LoadName, ...],
         msgspec.Meta(max_length=MOST_VALUES),
         means(
-            "loads of a round, in order, with one step for each load; this list is the innermost loop, and a phase "
+            "loads of a round, in order, with one step for each load. This list is the innermost loop, and a phase "
             "without together requires it"
         ),
     ] = ()
@@ -310,7 +313,8 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
         tuple[Loop, ...],
         msgspec.Meta(max_length=MOST_LOOPS),
         means(
-            "loops over keys of the loads; the first loop is the outermost, and every combination of values is a step"
+            "loops over keys of the loads. The first loop is the outermost loop, and every combination of values is "
+            "a step"
         ),
     ] = ()
     step_s: Annotated[Seconds, STEP_LENGTH]
@@ -318,7 +322,7 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
         tuple[OwnTracked, ...],
         msgspec.Meta(max_length=8),
         means(
-            "tracking variables; the phase ends when all variables are steady in one window; default: none, so the "
+            "tracking variables. The phase ends when all variables are steady in one window; default: none, so the "
             "phase ends after the number of rounds"
         ),
     ] = ()
@@ -349,13 +353,13 @@ class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
         Seconds, means("maximum length of the stream, in s, without the warm-up, rounded to whole slices")
     ]
     tracked: Annotated[
-        TrackedQuantity | None, means("tracking variable; the phase ends when this quantity is steady; default: none")
+        TrackedQuantity | None, means("tracking variable. The phase ends when this quantity is steady; default: none")
     ] = None
     judged_every_s: Annotated[
         Seconds | None,
         means(
-            "time from one judged slice to the next judged slice, in s; the first slice is judged; default: every "
-            "slice is judged"
+            "time from one judged slice to the next judged slice, in s. The first slice is always judged; default: "
+            "every slice is judged"
         ),
     ] = None
     written_multiple: Annotated[
@@ -452,7 +456,7 @@ def region_of(load: Load, active_range_bytes: int) -> ActiveRange | None:
     if last <= first:
         least = "1 MiB" if load.range_end_mib is None else "4 KiB"
         raise InputFileError(
-            f"{load.range_text} of {of_range} are less than {least}. Choose a larger part, or a larger range"
+            f"{load.range_text} of {of_range} is less than {least}. Choose a larger part, or a larger range"
         )
     return ActiveRange(offset_bytes=first, length_bytes=last - first)
 

@@ -95,8 +95,9 @@ def resolve_active_range(profile: Profile, capacity_bytes: int, alignment_bytes:
         amount_bytes = resolve_range(table.amount, capacity_bytes, alignment_bytes).length_bytes
     if amount_bytes > limit.length_bytes:
         raise UsageError(
-            f"profile {profile.name}, key active_range.amount: {table.amount} is more than {table.length} of the "
-            f"device, which is {format_capacity(limit.length_bytes)}. Choose a smaller range with --active-range"
+            f"profile {profile.name}, key active_range.amount: {table.amount} is more than "
+            f"{table.length} of the device ({format_capacity(limit.length_bytes)}). Choose a smaller "
+            "range with --active-range"
         )
     return ActiveRange(offset_bytes=0, length_bytes=amount_bytes)
 

@@ -98,7 +98,10 @@ class SteadyStateTable(ProfileTable, frozen=True, kw_only=True):
         Rounds, means("maximum number of rounds, after which the test ends even without steady state")
     ]
     accept_disturbed: Annotated[
-        bool, means("whether tkperf accepts windows in which something other than the device influenced tracked values")
+        bool,
+        means(
+            "whether tkperf accepts windows with tracked values that were influenced by something other than the device"
+        ),
     ] = False
 
     def fault(self, profile: Profile) -> str | None:
@@ -131,7 +134,7 @@ class DemandTable(ProfileTable, frozen=True, kw_only=True):
     searched: Annotated[
         bool,
         means(
-            "whether tkperf first searches for jobs and io_depth; if so, the values of the keys jobs and io_depth "
+            "whether tkperf first searches for jobs and io_depth. The values of the keys jobs and io_depth then "
             "apply only to the preconditioning of the search"
         ),
     ] = False
@@ -154,7 +157,7 @@ class ActiveRangeTable(ProfileTable, frozen=True, kw_only=True):
         int,
         msgspec.Meta(ge=1, le=MOST_SEGMENTS),
         means(
-            "number of equal segments into which the amount is divided; the segments lie at random places and do "
+            "number of equal segments into which the amount is divided. The segments lie at random places and do "
             "not touch each other"
         ),
     ] = 1
@@ -190,8 +193,8 @@ class PreconditioningTable(ProfileTable, frozen=True, kw_only=True):
     length: Annotated[
         str | None,
         means(
-            "range to precondition, from the start of the device, such as 80% or 16GiB; default: the active range or, "
-            "if it has segments, the whole range in which the segments may lie"
+            "range to precondition, from the start of the device, such as 80% or 16GiB; default: the active range. "
+            "If the active range has segments, the default is the whole range in which the segments can lie"
         ),
     ] = None
 
@@ -221,7 +224,7 @@ class WriteCacheTable(ProfileTable, frozen=True, kw_only=True):
 
     setting: Annotated[
         Literal["on", "off", "keep"],
-        means("setting of the volatile write cache during the run; keep does not change the setting"),
+        means("setting of the volatile write cache during the run. With keep, tkperf does not change the setting"),
     ]
 
 
