@@ -202,7 +202,7 @@ def test_somebody_elses_password_is_reported(tools: FakeTools, drive: DeviceIden
     clear it.
     """
     tools.update(supported=True, enabled=True, locked=True, password="secret")
-    with pytest.raises(DeviceError, match="is not tkperf's"):
+    with pytest.raises(DeviceError, match="is not the password of tkperf"):
         ata.clear_password(Handle(name=drive.path, path=drive.path))
 
 

@@ -134,7 +134,7 @@ def test_no_room_for_the_run_file_makes_no_virtual_drive(
     """
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_000_000))
     ended = tkperf_raid("/dev/sdnone", MEGARAID, "--yes-destroy", "SERIAL0,SERIAL1")
-    assert "has 1.0 MB free, but the run file may need" in str(ended.exception)
+    assert "has only 1.0 MB of free space, but the run file may need" in str(ended.exception)
     assert not tools.commanded("add", "start", "delete")
 
 

@@ -226,7 +226,7 @@ class ResumePlan:
         """Raise RunFileError if another process wrote to the run file after it was read."""
         if self.file_state != state_of(self.request.path.stat()):
             raise RunFileError(
-                f"{self.request.path} was changed after tkperf had read it. tkperf did nothing. Try again"
+                f"{self.request.path} was changed after tkperf had read it, so tkperf did not resume the run. Try again"
             )
 
 

@@ -145,9 +145,11 @@ def require_space(folder: Path, longest_s: Sequence[float]) -> None:
     if free_bytes < needed_bytes:
         files, each = ("the run file", "") if count == 1 else (f"the {count} run files", "each ")
         raise RunFileError(
-            f"{folder} has {format_capacity(free_bytes)} free, but {files} may need {format_capacity(needed_bytes)}: "
-            f"{each}about {format_capacity(RUN_FILE_BYTES_A_DAY)} a day, for up to {format_duration(max(longest_s))}. "
-            "Make room on the disk, or choose another folder with --output"
+            f"{folder} has only {format_capacity(free_bytes)} of free space, but {files} may need "
+            f"{format_capacity(needed_bytes)}. This is {each}about "
+            f"{format_capacity(RUN_FILE_BYTES_A_DAY)} a day, for up to "
+            f"{format_duration(max(longest_s))}. Make room on the disk, or choose another folder with "
+            "--output"
         )
 
 

@@ -166,8 +166,9 @@ def _check_found_demands(profile: Profile) -> None:
             if fault := table.fault(profile.at_demand(jobs, max(searched.io_depths))):
                 raise UsageError(
                     f"the test {table.name} of a workload file cannot run if the demand search finds "
-                    f"{format_count(jobs, 'thread')}: {fault}. Write the key jobs into each load with an offered rate "
-                    "and into each load that runs together with others, or omit --auto-demand"
+                    f"{format_count(jobs, 'thread')}: {fault}. Write the key jobs into each load with an "
+                    "offered rate and into each load that runs at the same time as other loads, or omit "
+                    "--auto-demand"
                 )
 
 

@@ -286,9 +286,10 @@ def clear_password(device: Handle) -> bool:
     after = _read(device)
     if after.enabled or after.locked:
         raise DeviceError(
-            f"{device.name} still has an ATA password ({after.describe()}): either the password is not tkperf's "
-            f"('{PASSWORD}'), or the security state is frozen{refused}. If you know the password, run: hdparm "
-            f"--user-master u --security-disable PASSWORD {device.name}"
+            f"{device.name} still has an ATA password ({after.describe()}). Either the password is "
+            f"not the password of tkperf ('{PASSWORD}'), or the security state is frozen{refused}. If "
+            "you know the password, run: hdparm --user-master u --security-disable PASSWORD "
+            f"{device.name}"
         )
     return True
 
