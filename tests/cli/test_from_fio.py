@@ -120,7 +120,7 @@ def test_refused_options_are_a_line_each(job: Path, tmp_path: Path) -> None:
         "exec_prerun=touch ran",
         "sync=1",
     ]
-    assert f"{job}, line 16, [writes], verify=md5: to check data, fio would need time" in refused[0]
+    assert f"{job}, line 16, [writes], verify=md5: to check data, fio would need additional time" in refused[0]
     assert not output.exists()
     assert not (tmp_path / "ran").exists()
 

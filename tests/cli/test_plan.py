@@ -114,7 +114,7 @@ def test_a_quiet_run_warns_of_its_cost_alone(tmp_path: Path) -> None:
         (["--rate", "0"], "--rate '0'"),
         (["--rated", "0TBW"], "--rated '0TBW'"),
         (["--rated", "0.1TBW"], "impossible for a drive of 240.1 GB"),
-        (["--warranty-years", "3"], "Pass --rated with such a rating"),
+        (["--warranty-years", "3"], "Also pass --rated with such a rating"),
         (["--rate", "1MB/s", "--like", "x"], "--rate and --like exclude each other"),
     ],
 )

@@ -183,8 +183,8 @@ NUMBERS = [
     ),
     (
         "docs/reference/run-file.md",
-        r"other programs used (\d+) % or more of the CPUs that fio may use, and fio's threads waited for a CPU for "
-        r"(\d+) %",
+        r"other programs used (\d+) % or more of the CPUs that fio may use, and at the same time fio's threads waited "
+        r"for a CPU for (\d+) %",
         (of_host.OTHERS_PERCENT, of_host.WAIT_PERCENT),
     ),
     ("docs/reference/run-file.md", r"had used up its CPU time for (\d+) %", (of_host.THROTTLED_PERCENT,)),
@@ -232,7 +232,7 @@ NUMBERS = [
         r"([\d,]+)\.",
         tuple(round(LEAST_IOS_BEYOND / (1 - p / 100)) for p in (50, 90, 95, 99, 99.9, 99.99, 99.999)),
     ),
-    ("docs/reference/own-workloads.md", r"more than ([\d,]+) steps is an error", (MOST_STEPS,)),
+    ("docs/reference/own-workloads.md", r"a test of more than ([\d,]+) steps", (MOST_STEPS,)),
     (
         "docs/reference/profiles.md",
         r"The ([\d,]+) segments of this profile",
@@ -602,7 +602,7 @@ def test_the_numbers_of_the_tests_in_readme_are_those_of_the_default_profile() -
 def test_other_words_of_numbers() -> None:
     """Numbers that the pages write as words agree with the code."""
     assert MOST == 6
-    assert "the report shows up to six figures of the tests of the run instead" in " ".join(
+    assert "The report shows up to six figures of its own tests instead of the tiles" in " ".join(
         read("docs/reference/reports.md").split()
     )
     assert MOST_MAIL_LINES == 12
