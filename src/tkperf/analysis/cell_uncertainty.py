@@ -32,7 +32,7 @@ from tkperf.model.workload import Workload
 
 NOT_LEVEL = "the rate changed during the stream, so the mean is one of several phases"
 DIRECTION_ONCE = "measured once, and seconds do not keep reads and writes apart"
-_LATENCY_STEP_US = 0.001  # resolution of fio's clock, in s
+_LATENCY_STEP_US = 0.001  # resolution of the latencies that fio reports, in µs
 _WHY_NONE = {IOS: COUNT, LATENCY_WITH_WAIT: "found from counts of each second, not I/O by I/O"}
 
 SecondsOfSteps = Mapping[StepPlace, Seconds]
@@ -69,8 +69,8 @@ def with_uncertainty(section: SectionResult, steps: Sequence[StepRecord], second
     Args:
         section: the section.
         steps: steps of the section.
-        seconds: the one-second samples of each step. The key is the place of the step. Steps without stored samples are
-            missing.
+        seconds: the one-second samples of each step. The key is the position of the step in its test (``StepPlace``).
+            Steps without stored samples are missing.
     """
     of_cells = find_window_steps(steps, section.window)
     whole = _is_one(section, steps)
@@ -185,8 +185,8 @@ def _of_percentiles(
 
 
 def _of_others(cell: CellResult, window: Window) -> dict[str, Uncertainty]:
-    """Return an entry for each extreme and each count. Each entry contains the reason why no uncertainty is
-    computed.
+    """For each minimum, maximum and count, return an entry without an uncertainty. The entry contains the reason why no
+    uncertainty is computed.
     """
     return {
         quantity.key: Uncertainty(reason=_WHY_NONE.get(quantity, EXTREME))

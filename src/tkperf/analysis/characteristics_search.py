@@ -44,29 +44,31 @@ LEAST_DONE = 0.99
 The same share decides whether the device completed too few of the offered I/Os.
 """
 MOST_SATURATED_RANGE = 0.20
-"""The greatest difference between saturated levels, as a share of their mean. The PTS allows the same range within a
-steady window.
+"""The greatest difference between the rates of saturated levels, as a share of their mean. The PTS allows the same
+range within a steady window.
 
 If the difference is greater, the rate falls when the offered rate rises. The mean of such rates is not a useful rate of
 the drive.
 """
 LEAST_BEHIND_S = 0.01
-"""Time in s. The number of I/Os that are offered during this time may wait without counting as a backlog. The time is
-ten times the resolution of fio's clock.
+"""Time in s. The number of I/Os that are offered during this time may wait without counting as a backlog. fio reports
+times with a resolution of 1 ms, and this time is ten times as long.
 """
 NOISE_SIGMAS = 3.0
 """Noise can increase the number of I/Os that wait at the end of a level by this number of standard deviations."""
 RECOVERED_WITHIN = 0.05
-"""A rate counts as recovered if its difference from the earlier rate does not exceed this share of the earlier rate."""
+"""A rate counts as recovered if it is not lower than the earlier rate by more than this share of the earlier rate."""
 RECOVERED_SIGMAS = 50.0
-"""The same limit, expressed in standard deviations of the earlier slices. The smaller of the two limits applies.
+"""The limit for a recovered rate, expressed in standard deviations of the earlier slices. The smaller of the limits
+``RECOVERED_WITHIN`` and ``RECOVERED_SIGMAS`` applies.
 
-If the earlier rate never varied, a rate must reach the earlier rate exactly.
+If the earlier rate never varied, a recovered rate must not be lower than the earlier rate at all.
 """
 CLOCK_S = 0.001
 """The resolution, in s, of the end of a slice. fio reports times in ms."""
 RANDOM_RATE_ERROR = 0.01
-"""Relative error of the rate of fio's random arrivals, compared with the offered rate."""
+"""Relative difference between the rate at which fio issues I/Os at random times (Poisson process) and the offered rate.
+"""
 
 _Measured = dict[tuple[Workload, Recorded], list[tuple[float, float, CellResult]]]
 """Begin, end and values of each slice or round. The keys are the workload and the kind of record."""
@@ -103,7 +105,9 @@ def find_characteristic(section: SectionResult, measure: Measure) -> Characteris
 
 
 def changes(section: SectionResult, workload: Workload) -> bool:
-    """Return whether a workload changed over time. A change is a second level, a drop or a periodic spike."""
+    """Return whether a workload changed over time. A workload changed if its rate had several levels or did not settle,
+    or if tkperf found a drop or periodic spikes.
+    """
     return any(
         timeline.changes or timeline.drops or timeline.spikes
         for timeline in section.timelines
@@ -115,11 +119,12 @@ def has_backlog(cell: CellResult) -> bool:
     """Return whether a level has a backlog. A level has a backlog if the device completed too few of the offered I/Os,
     or if too many I/Os wait.
 
-    Too many I/Os wait if their number exceeds the sum of three numbers: the outstanding I/Os that the level allows, the
-    I/Os offered in 10 ms, and the number of I/Os that the noise of the one-second samples explains. The number of
-    waiting I/Os must exceed this sum twice: as the median over the second half of the level, and at the end of the
-    level. Therefore a stall is not a backlog if the drive later caught up with the offered rate. If a level has few or
-    no samples, only its end is judged.
+    Too many I/Os wait if their number exceeds the sum of four numbers: the outstanding I/Os that the level allows, the
+    I/Os offered in 10 ms, the number of I/Os that random arrivals explain, and the number of I/Os that the noise of the
+    one-second samples explains. The number of waiting I/Os is compared with this sum two times: at the end of the
+    level, and as the median over the second half of the level. A level has a backlog if either number exceeds the sum.
+    Because a median is used, a short stall is not a backlog if the drive later caught up with the offered rate. If a
+    level has few or no samples, only its end is judged.
     """
     offered_iops, undone_ios = cell.workload.offered_iops, cell.value(BACKLOG)
     waiting_ios = [ios for ios in (cell.backlog_median_ios, undone_ios) if ios is not None]
@@ -200,6 +205,8 @@ def _offered(cell: CellResult) -> float:
 def _of_neighbours(test: TestResult) -> dict[str, tuple[Characteristic, ...]]:
     """Return the characteristics that result from the comparison of streams with the first stream of the same workload.
     The keys are the names of the sections.
+
+    The result is empty if the plan of the test does not compare streams with each other.
     """
     asked = (figure for figure in test.figures if figure.kind is FigureKind.SECTIONS)
     rates = find_quantities(key for figure in asked for key in figure.quantities)
@@ -295,17 +302,17 @@ def _find_measured(section: SectionResult) -> _Measured:
 
 
 def _unit(timeline: Timeline) -> Recorded:
-    """Return the kind of record to which the places of a timeline refer. The result is rounds for a timeline of rounds,
-    and slices for a timeline of slices or seconds.
+    """Return the kind of record in which the places of a timeline are counted. The result is rounds for a timeline of
+    rounds. For timelines of slices and of one-second samples, whose places are times, the result is slices.
     """
     return Recorded.ROUNDS if timeline.recorded is Recorded.ROUNDS else Recorded.SLICES
 
 
 def _levels(section: SectionResult, timeline: Timeline, measured: _Measured) -> Iterator[Characteristic]:
-    """Yield the characteristic for the steady level.
+    """Yield the steady level, and the place at which this level begins.
 
     If nothing was written to the device since the purge, the function also yields the level fresh out of the box and
-    the level that follows it.
+    the level that follows it, each with the place at which it ends.
     """
     unit = _unit(timeline)
     fresh = next((level for level in timeline.levels if level.kind is LevelKind.FRESH), None)
@@ -357,7 +364,8 @@ def _drops(timelines: Iterable[Timeline]) -> Iterator[Characteristic]:
     """
     by_workload: dict[Workload, Timeline] = {}
     for timeline in timelines:
-        if timeline.quantity == IOPS.key and timeline.bursts is None:  # The series of one-second samples is the last.
+        # The timeline of the one-second samples is the last timeline of a workload, so it replaces the other timelines.
+        if timeline.quantity == IOPS.key and timeline.bursts is None:
             by_workload[timeline.workload] = timeline
     for timeline in by_workload.values():
         yield _of(timeline, DROPS, float(len(timeline.drops)))

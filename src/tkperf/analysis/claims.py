@@ -231,7 +231,7 @@ def _find_place(claim: Claim, cells: Places) -> Sequence[tuple[SectionResult, Ce
 
 
 def _describe_cautions(section: SectionResult) -> Iterator[str]:
-    """Yield the cautions about the load of a section. Their words are those of the note in a claim's result."""
+    """Yield the cautions about the load of a section, in the words that the note of a claim's result uses."""
     return (CAUTION_WORDS[caution] for caution in section.plan.cautions)
 
 

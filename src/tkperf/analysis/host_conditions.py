@@ -1,5 +1,5 @@
-"""The state of the host in the results. It consists of the findings of the host audit, the settings, and the use of the
-host during each step.
+"""The state of the host in the results. It consists of the findings of the host audit, the settings, and the load on
+the host during each step.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ HOST_FACTS: tuple[HostFact, ...] = (
         for prefix in ("", "own ")
         for resource in ("cpu", "io", "memory")
         for kind in ("some", "full")
-        # The value is omitted, because the kernel does not report this number for the whole system.
+        # The values for "cpu full" of the whole system are omitted, because the kernel does not report them.
         if (prefix, resource, kind) != ("", "cpu", "full")
     ),
     _fact("throttled_percent", "stopped by a CPU limit (%)"),

@@ -280,9 +280,7 @@ class SectionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepHost:
-    """A step with its disturbances and the use of the host during the step. None means that these facts are not
-    known.
-    """
+    """A step with its disturbances and the load on the host during the step. None means that these facts are not known."""
 
     section: str
     kind: StepKind
@@ -330,7 +328,8 @@ class TestResult:
     from these steps.
     """
     steps: tuple[StepHost, ...] = ()
-    """The observed steps, including fills. Each entry contains the disturbances of the step and the use of the host."""
+    """The observed steps, including fills. Each entry contains the disturbances of the step and the load on the host.
+    """
     telemetry: tuple[DriveTelemetry, ...] = ()
     """Telemetry of each drive."""
 

@@ -228,7 +228,7 @@ def build_section(
     window, because = _window(ended, verdicts, whole, test)
     in_window = frozenset(window)
     judged = {record.number for record in given} | set(whole)
-    if ended is not None:  # In this case, rounds without a verdict also count.
+    if ended is not None:  # If the section has ended, rounds without a verdict also count.
         judged |= {step.number for step in in_rounds}
     if lost:
         judged = _without_holes(steps, judged, lost)

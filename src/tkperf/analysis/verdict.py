@@ -51,8 +51,8 @@ class VerdictState(StrEnum):
 
 
 class VerdictCode(StrEnum):
-    """The base of all reasons for a verdict. Reasons with the same severity are shown in the order of their
-    enumeration.
+    """The base class of the enumerations that contain the reasons for a verdict. Reasons with the same severity are
+    shown in the order of their enumeration.
 
     Attributes:
         severity: the state that this reason alone causes.
@@ -156,7 +156,7 @@ class Judgement(Generic[Reason]):
 def judge_by_gravest(reasons: Iterable[Reason], best: VerdictState, *, simulated: bool) -> Judgement[Reason]:
     """Return the verdict with the gravest state that any reason causes. If there are no reasons, the state is ``best``.
 
-    Reasons with the same severity are in the order of their codes.
+    Reasons with the same severity are in the order in which the enumeration of their codes lists them.
     """
 
     def gravity(reason: Reason) -> tuple[int, int]:

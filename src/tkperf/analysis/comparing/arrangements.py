@@ -171,7 +171,7 @@ def _rank_of_slopes(count: int) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlier:
-    """A run whose value exceeds the limit of the modified z-score."""
+    """A run for which the modified z-score of the value exceeds the limit for outliers."""
 
     name: str
     value: float

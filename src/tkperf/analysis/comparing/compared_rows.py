@@ -29,8 +29,8 @@ from tkperf.model.workload import Arrival, Workload
 
 
 class Span(StrEnum):
-    """Parts of a run. An entry has a lowest and a highest value over such a part. For the first two kinds of parts, the
-    range between these values is noise.
+    """The parts of a run over which the lowest and the highest value of a row are determined. For the first two kinds
+    of parts, the range between these values shows noise.
     """
 
     WINDOW = "the steady-state window"
@@ -44,7 +44,7 @@ _NOISE = (Span.WINDOW, Span.PHASE)
 
 
 class Change(StrEnum):
-    """Change of an entry in relation to the entry of the first run."""
+    """The change of the value of a run in relation to the value of the first run."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -104,7 +104,7 @@ class Entry:
 
     @property
     def is_least(self) -> bool:
-        """Return whether the value is only a lower bound. If so, there is no limit for the true value."""
+        """Return whether the value is only a lower bound. If so, the true value has no known upper limit."""
         known = self.uncertainty
         return known is not None and known.known and known.high is None and known.low == self.value
 
@@ -219,8 +219,8 @@ _LEAST_SLICES = 2
 _FEWEST_RANGED = 4
 _KINDS = {LevelKind.FRESH: FRESH_PART, LevelKind.STEADY: STEADY_PART}
 LEVELS_OF = {FRESH.key: FRESH_PART, STEADY.key: STEADY_PART}
-"""Phases in which several characteristics contain the same values. The keys of the mapping are the keys of the
-characteristics.
+"""The name of the phase whose level a characteristic contains. A comparison that shows such a phase omits the
+characteristic, because the values are the same. The keys are those of the characteristics.
 """
 _EXTREMES = {LATENCY_MAX: max, LATENCY_MIN: min}
 
@@ -278,7 +278,7 @@ def phase_entry(part: str, phase: Phase, quantity: Quantity) -> Entry:
     else:
         value = phase.levels.get(quantity.key, median(values))
         uncertainty = uncertainty_of_median(value, values, Basis.SLICES)
-    if part == LAST_PART:  # The last quarter has no level yet.
+    if part == LAST_PART:  # The last quarter of a stream is not a level that the analysis found.
         uncertainty = replace(uncertainty, level=None)
     ranged = len(values) >= _FEWEST_RANGED
     limited = [cell.host_limited for cell in cells if cell.host_limited is not None]
@@ -551,8 +551,8 @@ def _entry(of_run: _Cells, workload: Workload, quantity: Quantity) -> Entry:
 
 
 def _range(of_run: _Cells, workload: Workload, quantity: Quantity) -> tuple[float | None, float | None, Span | None]:
-    """Return the lowest and the highest of the values from which the mean of a cell is computed, and the kind of
-    span.
+    """Return the lowest and the highest of the values from which the mean of a cell is computed, and the part of the
+    run to which these values belong.
     """
     measured = of_run.rounds.get(workload) or of_run.slices
     values = [value for cell in measured if (value := cell.value(quantity)) is not None]

@@ -139,7 +139,7 @@ class DecisionFigure:
         return tuple(sorted(better, key=lambda run: -values[run]))
 
     def find(self, standing: Standing) -> tuple[int, ...]:
-        """Return the numbers of the runs that have a standing among the ranked values."""
+        """Return the numbers of the runs whose values have this standing among the ranked values."""
         return tuple(number for number, cell in enumerate(self.cells) if cell.standing is standing)
 
 

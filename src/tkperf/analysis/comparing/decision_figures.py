@@ -30,8 +30,9 @@ FEWEST_FIXED = 3
 """If a page has fewer fixed figures than this number, tkperf adds headline figures."""
 _MOST_FIGURES = 8
 LEAST_OF_FILLS = 0.8
-"""The kept rates of streams can be compared only if the streams wrote similar amounts. A stream is too short if it
-filled the drive less often than this share of the number of fills by the longest stream.
+"""The kept rate of a stream is its rate in the last quarter, in percent of the rate fresh out of the box. Kept rates
+can be compared only if the streams wrote similar amounts. A stream is too short if it filled the drive less often than
+this share of the number of fills by the longest stream.
 """
 
 
@@ -76,8 +77,8 @@ class _Finder:
         self._results = results
         self._count = len(results)
         self._not_comparable = _find_not_comparable(results)
-        # For each figure and each load, the mapping contains the values at each place. The keys of the values are the
-        # numbers of the runs.
+        # For each figure and each load, the mapping contains the values at each place. A place is a section of a test
+        # or a phase of this section. Each value is stored together with the number of its run.
         self._values: dict[tuple[str, int], dict[_Place, list[tuple[int, FigureValue]]]] = {}
         for number, result in enumerate(results):
             for value in find_values(result):
@@ -85,8 +86,8 @@ class _Finder:
                 self._values.setdefault((value.key, value.load), {}).setdefault(place, []).append((number, value))
 
     def find_fixed(self, fixed: FixedFigure) -> DecisionFigure | None:
-        """Return a fixed figure at the place where most runs have a value. If fewer than two runs measured a figure of
-        writes in a test, the rate of a stream of writes is used.
+        """Return a fixed figure from the section in which most runs have a value. If fewer than two runs measured a
+        figure of writes in a test, the rate of a stream of writes is used.
         """
         best: tuple[_Place, _Runs] | None = None
         for load in range(len(fixed.loads)):
@@ -98,8 +99,9 @@ class _Finder:
         return None if best is None else self._build(fixed.key, fixed.use, fixed.measure, *best)
 
     def _of_load(self, key: str, load: int) -> Iterator[tuple[_Place, _Runs]]:
-        """Yield the values of a load at each place. If there are several demands, yield the values at the demand that
-        most runs have in common. If several demands are equally common, the greatest of these demands is used.
+        """Yield the values of a load for each section or phase in which the load was measured. If there are several
+        demands, yield the values at the demand that most runs have in common. If several demands are equally common,
+        the greatest of these demands is used.
         """
         for place, values in self._values.get((key, load), {}).items():
             varying = {axis for _, value in values for axis in value.varying}

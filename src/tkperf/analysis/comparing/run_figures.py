@@ -115,8 +115,8 @@ class FigureValue:
         varying: keys of the axes in which the workloads of the section differ.
         cautions: cautions about the load, from the plan of the section.
         unranked: the reason why the value must not be ranked, or None if the value may be ranked.
-        fills: for the kept rate, the number of times that the stream filled the active range. None means that the
-            number is not known, or that the value belongs to another figure.
+        fills: for the kept rate of a stream (``KEPT_RATE``), the number of times that the stream filled the active
+            range. None means that the number is not known, or that the value belongs to another figure.
     """
 
     key: str
@@ -160,7 +160,7 @@ class RunFigures:
         return {**self.conditions.get(join_place(value.test, value.section), {}), **load}
 
 
-# Facts about the drive that a ranking or a list shows. Some of these facts distinguish drives.
+# Facts about the drive that a ranking or a list shows, or that distinguish drives.
 _DEVICE = (
     *("kind", "model", "serial", "firmware", "capacity_bytes", "interface"),
     *("unit", "partition", "partition_start_bytes"),

@@ -113,8 +113,8 @@ def _build_group(paths: Sequence[DrivePath]) -> DriveGroup:
 
 
 def judge_sharing(group: DriveGroup, reads: Mapping[str, ReadsCompared]) -> dict[str, SharingState]:
-    """Return whether the other drives of a group may influence each drive. If the result of the comparison of reads is
-    known, this result decides. Otherwise, the budgets decide.
+    """Return, for each drive of a group, whether the other drives may influence this drive. If the result of the
+    comparison of reads is known, this result decides. Otherwise, the budgets decide.
     """
     return {drive: _judge(drive, group, reads.get(drive)) for drive in group.drives}
 

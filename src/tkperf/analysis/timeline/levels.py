@@ -38,8 +38,8 @@ MOST_CHANGE = 0.10
 LAST_PART = 0.25
 MOST_CHANGE_AT_END = 0.03
 # The values of a level before the last level ("held level") stay within this share of their median. The fitted change
-# over these values must not exceed the limit for a flat end. A slow decline could also stay within the band, but its
-# fitted change is up to twice the width of the band.
+# over these values must not exceed the limit for a flat end, unless a clearly different level follows. A slow decline
+# could also stay within the band, but its fitted change is up to twice this share.
 HELD_BAND = 0.05
 # A level must end abruptly. The distance between the level and the following values must be at least this multiple of
 # the fitted change over the level. In a decline at constant speed, the multiple is only 1.25.
@@ -48,7 +48,8 @@ LEAST_ABRUPT = 3.0
 # distance between a value and its own level.
 OTHER_LEVEL = 0.12
 # The rate is not at a level if the range that contains eight of ten values is wider than this share of the median. A
-# rate that varies like a sine wave of 15 % has a level. A sine wave of 20 % and a square wave have no level.
+# rate that varies like a sine wave with an amplitude of 15 % has a level. With a sine wave or a square wave that has an
+# amplitude of 20 %, the rate has no level.
 MOST_SWING = 1 / 3
 # If the noise has no memory, the range may be wider, because the mean of a few such values is always near the level.
 # Noise has no memory if neighbouring values hardly correlate and the mean is near the median.
@@ -58,22 +59,23 @@ MOST_SKEW_OF_NOISE = 0.1
 # The percentiles that describe a rate that varies. Eight of ten values lie between them.
 SWING_PERCENTILES = (10.0, 90.0)
 # The last part is too short for a decision if two conditions are met. It has fewer values than the first number, and
-# its change exceeds the limit only because of the noise that is estimated from neighbouring values. The second number
-# is the limit in standard deviations of this noise.
+# its change exceeds both the limit for a flat end and the change that noise explains. This noise is estimated from the
+# differences between neighbouring values. The second number is the greatest change that this noise explains, in
+# standard deviations.
 LEAST_FOR_NOISE = 30
 SHORT_SIGMAS = 3.0
 # The greatest deviations that noise alone causes in the last level and in an earlier level. The unit is the standard
 # deviation.
 LEVEL_NOISE_SIGMAS = 5.0
 HELD_NOISE_SIGMAS = 3.0
-# The greatest share of the values of a level that may lie outside the band. They must never lie outside the band for
-# longer than a short time.
+# The greatest share of the values of a level that may lie outside the band around the level. In addition, the rate must
+# never stay outside the band for longer than a small part of the level.
 MOST_OUTSIDE = 0.05
 SHORTEST_PHASE = 3
 # The smallest number of values of a second level. A few values between two levels would otherwise look like a level.
 LEAST_FOR_SECOND = 10
-# If at least this number of different values precedes a level, these values form a separate part. If there are fewer
-# values, they count as an irregular start of the level.
+# If at least this number of values outside the band precede a level, these values form a separate part. If there are
+# fewer such values, they count as an irregular start of the level.
 LEAST_APART = 5
 # The greatest share of the values at the end of a level that may already be changing to the next level. These values
 # are not judged.
@@ -86,8 +88,8 @@ MOST_TIMES_LONGER, LEAST_TRIED = 8, 64
 # is the largest number of steps. In practice, the search needs only a few steps to find a level.
 GROWTH = 4
 MOST_STEPS = 20
-# Longer series are reduced to medians of this number of equal parts. The boundary of the last level is then known with
-# an error of no more than the length of one part.
+# Longer series are divided into equal parts, and each part is reduced to its median. There are no more than this number
+# of parts. The boundary of the last level is then known with an error of no more than the length of one part.
 MOST_FOR_LEVELS = 3000
 
 
@@ -133,7 +135,8 @@ class Levels:
     """The phases of a series.
 
     Attributes:
-        settled: whether the end is flat. Otherwise the last phase is a transition that has not ended.
+        settled: whether the end is flat. Otherwise the last phase is a transition that has not ended, or a second level
+            that began only recently.
         end_change_percent: fitted change over the last quarter, in percent of the median of this quarter. A negative
             value means that the rate falls.
         end_noise_percent: change over the last quarter that noise alone can explain, in percent of the same median.

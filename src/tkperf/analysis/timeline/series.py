@@ -106,8 +106,8 @@ _MOST_CORRELATION = 0.97
 # Number of standard errors that are added to an estimate of noise. The search for levels needs an estimate that is
 # almost certainly high enough. A single fit needs only a likely estimate.
 _SURE, _LIKELY = 2.0, 1.0
-# Number of medians to which a part is reduced. If a part has fewer values, the noise is computed from this number of
-# values at the end of the part.
+# The greatest number of medians to which a part of a series is reduced. If the part has fewer values, the noise is
+# computed from this number of values before the end of the part. Some of these values then precede the part.
 _POINTS = 30
 _LEAST_FOR_CUBIC = 20
 # Greatest change of a fitted line that noise alone can explain, in standard deviations.

@@ -90,7 +90,7 @@ class Timeline:
     @property
     def still_changes_percent(self) -> float | None:
         """Return the change of a rate over the last quarter in percent, if the rate did not settle. None means that the
-        change is small or within noise.
+        rate settled, that the change is small or within noise, or that tkperf did not search for levels.
         """
         change, noise = self.end_change_percent, self.end_noise_percent
         if self.settled is not False or change is None or noise is None:

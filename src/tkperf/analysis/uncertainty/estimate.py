@@ -54,7 +54,7 @@ class Uncertainty:
             ``high`` are used for both purposes, for example without steady state.
         degrees_of_freedom: degrees of freedom of ``standard``, or None if unlimited.
         at_least: whether the true uncertainty may be greater, because the values are correlated over a longer time than
-            the measurement took.
+            the measurement took, or because bursts of slow I/Os are rarer than the rounds.
         reason: reason why the uncertainty is missing, or None if the uncertainty is known.
     """
 

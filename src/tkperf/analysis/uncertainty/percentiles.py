@@ -92,7 +92,8 @@ def _intervals(whole: IoStats, running: IntArray, shares: FloatArray, halves: Fl
     low_shares, high_shares = (1 - 1 / (1 + odds * np.exp(by)) for by in (-apart, apart))
     total = whole.histogram.total
     lows = _edges_us(whole, running, np.floor(low_shares * total), BUCKET_LOWER_NS)
-    # The upper end of an interval must lie below at least one I/O, so the rank is increased by 1.
+    # The upper end is the latency of the I/O that follows this rank, so the rank is increased by 1. If no I/O follows,
+    # the interval has no upper end.
     highs = _edges_us(whole, running, np.ceil(high_shares * total) + 1, BUCKET_UPPER_NS)
     return [Interval(low=low, high=high if high < inf else None) for low, high in zip(lows, highs, strict=True)]
 
