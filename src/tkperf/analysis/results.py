@@ -280,7 +280,9 @@ class SectionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepHost:
-    """A step with its disturbances and the load on the host during the step. None means that these facts are not known."""
+    """A step with its disturbances and the load on the host during the step. None means that the disturbances or the
+    load are not known.
+    """
 
     section: str
     kind: StepKind

@@ -193,9 +193,7 @@ def _directions(detail: CellDetail, of: _PartShown) -> Iterator[_PartShown]:
 
 
 def _stretches(places: Iterable[int]) -> Stretches:
-    """Return the stretches of consecutive numbers in a list of ascending places. The window of a stream may have
-    gaps.
-    """
+    """Return the ranges of consecutive numbers in a list of ascending numbers. The window of a stream may have gaps."""
     found: list[tuple[int, int]] = []
     for place in places:
         begin = found.pop()[0] if found and found[-1][1] == place else place
@@ -410,10 +408,11 @@ def _compress(plain: bytes) -> str:
     return base64.b64encode(zlib.compress(plain, _LEVEL)).decode()
 
 
-# If every minute of a day had a row, most rows of the table would show parts without events.
+# If a cell has more parts than this number, the table of the host's activity contains only parts with disturbances. If
+# every minute of a day had a row, most rows would show parts without events.
 MOST_HOST_ROWS = 100
-# The page shows no more than five digits, and a drawing shows even fewer. The other digits of single precision would
-# only enlarge the page.
+# The number of bits by which single-precision numbers are rounded. The page shows no more than five digits, and a
+# drawing shows even fewer. The other digits of single precision would only enlarge the page.
 _FORGOTTEN_BITS = 8
 
 

@@ -29,7 +29,7 @@ from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK, list_device_facts, word
 from tkperf.page.page import Block, Column, Note, NotesView, ReportView, TableView, build_table
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 
-# Only a target of this kind has all facts.
+# The kind of target for which a fact can be called unknown. For targets of other kinds, most of the facts do not exist.
 _BLOCK = "block device"
 # Facts that the page of a run shows among the facts about the platform, each with its label.
 _NEAR = {"host_adapter": "Host adapter", "numa_node": "NUMA node", "rotation_rate_rpm": "Rotation rate (1/min)"}
@@ -68,7 +68,7 @@ def _device_facts(facts: Data) -> tuple[TableView, NotesView]:
         if text is not None
     )
     unknown = [label for label, key, text in listed if text is None and key not in ("", "backing")]
-    # Most of these facts do not exist for targets of other kinds, so the page does not list them as unknown.
+    # The page lists unknown facts only for a block device, because most of the facts do not exist for other targets.
     named = [", ".join(unknown)] if unknown and facts["kind"] == _BLOCK else []
     return (
         TableView(title=str(facts["path"]), columns=("fact", "value", "source"), rows=rows),

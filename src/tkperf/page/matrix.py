@@ -174,7 +174,7 @@ class DecisionView:
         return len(self.rows) > MOST_SPACIOUS
 
 
-# The title in a tile and in a column, and the name in a sentence.
+# The names of each fixed figure: the title in a tile and in a column, and the name in a sentence.
 FIGURE_NAMES = {
     "random_read": ("Random read", "random reads"),
     "random_write": ("Random write", "random writes"),
@@ -187,7 +187,7 @@ FIGURE_NAMES = {
 }
 TILES = ("random_write", "random_read", "single_read", "large_write", "large_read", "single_write")
 """The figures at the beginning of the report of a run, in their order."""
-# The quantity that is shown for single I/Os.
+# The latency that is shown for loads with a single outstanding I/O.
 _MEASURED = {"single_read": "mean", "single_write": "p99.9"}
 
 

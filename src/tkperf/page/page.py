@@ -19,7 +19,7 @@ Facts = tuple[tuple[str, str], ...]
 FactBlocks = tuple[tuple[str, Facts], ...]
 """Blocks of named facts. Each block has a title."""
 Stretches = tuple[tuple[int, int], ...]
-"""Stretches of places. Each entry consists of the first place of a stretch and the place after its last place."""
+"""Ranges of numbers. Each range consists of its first number and the number after its last number."""
 
 # A pattern that matches a figure, or the sign for a value that was not measured.
 _FIGURE = re.compile(r"-$|$|[(]?[-+\N{MINUS SIGN}<>≤≥]?\s?[0-9]")
@@ -357,7 +357,7 @@ class CellView:
         scopes: the parts that can be shown. The figures of the section describe the first part.
         words: the explanation of the plots.
         apart: the values of each round, area or slice; None if the cell cannot be divided into parts.
-        flagged: stretches in which the values do not show the device alone.
+        flagged: ranges of seconds in which the values may not show the device alone.
         host: the activity of the host in each part; None if the activity was not recorded.
     """
 
@@ -461,7 +461,7 @@ class TestView:
     the whole test.
 
     Attributes:
-        headlines: the figures of many drives. Each figure has a strip.
+        headlines: the figures of many drives. Each figure contains a ``strip`` with a dot for each drive.
         events: the load on the device during the test, and the reports of the drives. A page shows these charts below
             the charts that answer questions.
         sheet: the name at the top of the test's printed pages; empty to use the title.

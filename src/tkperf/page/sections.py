@@ -139,7 +139,7 @@ def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:
             key="timeline",
             text=f"{text}. {_explain(quantities)}",
             chart=draw_test(stretches, quantities, title, log=figure.log, order=order),
-            # If there are several such groups of neighbouring sections, the chart shows the middle group.
+            # The view of a group of neighbouring sections is named after the section in the middle of the group.
             choice=(group[len(group) // 2],) if group else (),
         )
 

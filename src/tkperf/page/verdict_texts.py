@@ -16,7 +16,9 @@ from tkperf.model.units import capital, format_count
 
 
 class NoteLevel(StrEnum):
-    """The severity of a remark, in ascending order. An output shows each severity with a colour and a sign."""
+    """The severity of a remark. The values are in ascending order of severity. An output shows each severity with a
+    colour and a sign.
+    """
 
     INFORMATION = "information"
     CAUTION = "caution"

@@ -60,7 +60,7 @@ from tkperf.page.words.conditions import find_conditions
 from tkperf.page.words.run import WarningGroup, describe_sharing, leave_out_said, name_notices
 from tkperf.page.words.uncertainty import two_digits
 
-# A chart with a width of a few centimetres cannot show more points.
+# The greatest number of points of a small chart. A chart with a width of a few centimetres cannot show more points.
 _MOST_POINTS = 160
 _WORDS = (
     "A drive passes if it was measured to its end and meets every claim; a value that was not measured or did not "
@@ -202,8 +202,8 @@ def _measured_again(batch_result: BatchResult) -> NotesView | None:
 
 
 def _build_figures(batch_result: BatchResult) -> Iterator[TestView]:
-    """Yield a part of the page for each model, with its headline figures. Each figure has a strip and a
-    distribution.
+    """Yield a part of the page for each model, with its headline figures. For each figure, the part shows the
+    distribution of the values, and a line with a dot for each drive.
     """
     for number, group in enumerate(batch_result.groups):
         table = build_headline_table(group.compared)
@@ -376,8 +376,8 @@ def _find_cell(column: Mapping[int, Cell], one: BatchDriveResult) -> Cell:
 
 
 def _find_values(one: BatchDriveResult, group: ModelGroup) -> Mapping[tuple[object, ...], float | None]:
-    """Return the values of a drive that belongs to no group. The keys are the places of the rows for which both the
-    drive and a group have values.
+    """Return the values of a drive that belongs to no group. The result contains only values of rows for which a group
+    also has values. The keys are the places of these rows in a comparison.
     """
     assert one.result is not None
     try:

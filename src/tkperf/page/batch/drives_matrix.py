@@ -1,6 +1,7 @@
-"""Build the matrix and the strips at the beginning of the page with the results of a batch.
+"""Build the matrix and the tiles at the beginning of the page with the results of a batch.
 
-The matrix shows drives and claims, or drives and figures if there are no claims.
+The matrix shows drives and claims, or drives and figures if there are no claims. A tile shows a line with a dot for
+each drive.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ from tkperf.page.words.conditions import ConditionGroup
 from tkperf.page.words.run import find_shared_notices
 from tkperf.page.words.uncertainty import two_digits
 
-# Smaller differences of temperature can have other causes, such as the temperature of the room or the precision of a
-# sensor.
+# The smallest difference of temperatures that a comparison reports, in °C. Smaller differences can have other causes,
+# such as the temperature of the room or the precision of a sensor.
 DIFFERENCE_C = 10.0
 DIFFERENCE_OF_AMPLIFICATION = 1.1
 
@@ -119,7 +119,8 @@ def _describe_throttled(seconds: Mapping[str, float]) -> str:
 
 
 _MOST_OUTLIERS = 4
-# The number of differences that are expected by chance alone. With ten figures, this number is 0.5.
+# If chance alone is expected to cause fewer differences than this number, a sentence does not mention chance. With ten
+# figures, the expected number is 0.5.
 _FEWEST_BY_CHANCE = 0.5
 _TRENDS = {
     Change.BETTER: "getting better",
@@ -294,8 +295,8 @@ def _ratio_sentence(row: ComparedRow, loads: _Names, first: str, second: str, *,
 
 
 def _describe_chance(changes: Counter[Change | None]) -> str:
-    """Return the number of differences that are expected by chance, in words. The text is empty if chance can explain
-    too few differences.
+    """Return the number of differences that are expected by chance, in words. The text is empty if this number is too
+    small, if there are no differences, or if there are too many differences for chance to explain.
     """
     beyond = sum(changes[change] for change in BEYOND_NOISE)
     expected = (beyond + changes[Change.WITHIN_NOISE]) * (100 - COVERAGE_PERCENT) / 100

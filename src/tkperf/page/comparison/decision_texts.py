@@ -319,8 +319,8 @@ def _rank_in_words(figure: DecisionFigure, called: Sequence[str]) -> str:
 
 
 def _list_places(figure: DecisionFigure, groups: Sequence[Sequence[int]], number: int, called: Sequence[str]) -> str:
-    """If only one group would be omitted, it is named, because its name needs no more space than a text with the number
-    of omitted runs.
+    """Return the first groups of a ranking in words, in the order of their values. If groups are omitted, the text also
+    contains the number of their runs, and the last group.
     """
     # If only one group would be omitted, it is named, because its name needs no more space than a text with the number
     # of omitted runs.
@@ -579,7 +579,8 @@ def build_cell(cell: DecisionCell, measure: Measure, whole: float, *, target: st
 def _describe_cell(cell: DecisionCell) -> str:
     if cell.unranked is None:
         return describe_distance(cell)
-    # All values of such a figure have the same reason, so only the title states the reason.
+    # The value has no rank because its load is relative to the reads of the drive alone. This reason applies to all
+    # values of the figure, so only the title states it.
     return "" if cell.unranked is Unranked.OWN_LOAD else str(cell.unranked)
 
 

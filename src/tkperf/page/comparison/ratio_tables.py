@@ -160,7 +160,7 @@ def _build_values(
 
 def _value_cell(comparison: Comparison, measure: Measure, entry: Entry, ratio: float | None) -> _Cell:
     """Return the cell of a value, such as ``20.5 ×1.952``. The cell contains the value with its marks, and its ratio.
-    The value of the reference has no ratio.
+    The cell of the run to which all ratios refer contains no ratio.
     """
     of_cohort = comparison.arrangement is Arrangement.COHORT
     text, change = _describe_alone(measure, entry), None if of_cohort else entry.change
@@ -203,10 +203,12 @@ def _summary_columns(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _summary_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
-    """Return the value of the reference, the lowest and the highest ratio with the names of their runs, and one more
-    ratio.
+    """Return the cells of a row for a table in which runs have no columns of their own. The first cell contains the
+    value of the first run or, for a cohort, the median. It is followed by the lowest and the highest ratio with the
+    names of their runs.
 
-    This last ratio is the ratio of the last run or, for a cohort, the median ratio.
+    The last cell contains the ratio of the last run for a history, and the median ratio for other runs. A cohort has no
+    such cell.
     """
     known = list_ratios(comparison, row)
     values = [entry.value for entry in row.entries if entry.value is not None]
@@ -219,7 +221,8 @@ def _summary_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
         if comparison.arrangement is Arrangement.RUNS:
             last = median(ratio for ratio, _ in known)
         texts.append(NOT_MEASURED if last is None else f"×{format_ratio(last)}")
-    # A cohort has no last run, so the last ratio is the median, which is always 1.
+    # Cells without a ratio contain a dash. The row of a cohort has only three cells, because the median of its ratios
+    # is always 1.
     texts += [NOT_MEASURED] * 3
     return [_Cell(text=text) for text in texts[: len(_summary_columns(comparison))]]
 

@@ -50,7 +50,7 @@ _MOST_POINTS = 300
 _BINS_A_DECADE = 20
 # The greatest number of curves among which a reader can choose with a switch. The tables contain all curves.
 _MOST_VIEWS = 12
-# Readers want to see a rate in both of these quantities, over the block size and also over the mix.
+# Readers want to see a rate both in IOPS and as throughput, over the block size and also over the mix.
 _RATES = (IOPS.key, THROUGHPUT.key)
 _OVER_CELLS = (FigureKind.OVER_AXIS, FigureKind.AGAINST, FigureKind.OVER_DEMAND, FigureKind.FRONTIER)
 _OF_STREAMS = (FigureKind.OVER_TIME, FigureKind.OVER_WRITTEN, FigureKind.OVER_FILLS)

@@ -157,7 +157,7 @@ MOST_DOTTED = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Loads that form one line of a chart. The times in the chart are counted from ``origin_s``."""
+    """The loads that form one line of a chart. The times in the chart are counted from ``origin_s``."""
 
     name: str
     loads: tuple[TimedStep, ...]
@@ -165,7 +165,9 @@ class Stretch:
 
 
 def stretches_by_section(loads: LoadsOfTest, origin_s: float = 0.0) -> tuple[Stretch, ...]:
-    """Return the stretches of all sections. A stretch has the name of its section."""
+    """Return a line of a chart for each group of loads that follow each other in one section. The line has the name of
+    the section. The line of a fill is named after preconditioning.
+    """
     return tuple(
         Stretch(name=FILL if stretch[0].is_fill else stretch[0].step.section, loads=stretch, origin_s=origin_s)
         for stretch in loads.stretches()
@@ -217,7 +219,9 @@ def draw_test(
 
 
 def _without_gaps(stretches: Sequence[Stretch], column_s: float) -> Iterator[Stretch]:
-    """Yield the stretches. A stretch is divided at each gap without measurements that is wide enough to be visible."""
+    """Yield the lines of a chart. A line is divided at each gap in the measurements that is wide enough to be visible
+    in the chart.
+    """
     for stretch in stretches:
         for loads in LoadsOfTest(loads=stretch.loads).without_gaps(max(LEAST_GAP_S, column_s)):
             yield replace(stretch, loads=loads)
@@ -258,8 +262,8 @@ def _flagged(stretches: Sequence[Stretch], begin_s: float, end_s: float, unit_s:
 
 
 def _points(stretch: Stretch, quantity: Quantity, begin_s: float, end_s: float, unit_s: float) -> tuple[Point, ...]:
-    """Return the points of a stretch. Their number is limited to the number of columns that the stretch covers in the
-    plot.
+    """Return the points of a line of a chart. Their number is limited to the number of columns that the line covers in
+    the plot.
     """
     at_s, values = _series(stretch, quantity, (end_s - begin_s) / COLUMNS)
     within = (at_s >= begin_s) & (at_s <= end_s)
@@ -272,8 +276,8 @@ def _points(stretch: Stretch, quantity: Quantity, begin_s: float, end_s: float, 
 
 
 def _series(stretch: Stretch, quantity: Quantity, column_s: float) -> tuple[FloatArray, FloatArray]:
-    """Return the times and values of a stretch. A load that is longer than a column has a value for each second, if the
-    run contains one-second samples. Any other load has one value.
+    """Return the times and the values of a line. A load that is longer than a column has a value for each second, if
+    the run contains one-second samples. Any other load has one value.
     """
     by_second = bool(find_recorded((quantity,)))
     times: list[FloatArray] = []

@@ -44,10 +44,9 @@ def find_rate_series(section: SectionResult, workload: Workload, rate: Quantity)
 
 
 def find_shared(test: TestResult) -> Quantity | None:
-    """Return the quantity that the tables of all sections show, such as the tables over the block sizes of a throughput
-    test.
+    """Return the quantity of the table that covers all sections of a test, such as the throughput over all block sizes.
 
-    Return None if the test has no such tables.
+    Return None if the test has no such table.
     """
     plan = SectionPlan(name=test.title, quantities=(), figures=test.figures)
     return next(iter(find_quantities(matrix_keys(plan))), None)

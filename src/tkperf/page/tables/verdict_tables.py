@@ -196,7 +196,8 @@ def _peak(slices: Sequence[SliceResult], quantity: Quantity) -> TableNumber:
     return TableNumber(value=max(values, default=None), digits=quantity.digits)
 
 
-# The attribute, the label, the divisor and the number of digits.
+# The rows of the table of telemetry. Each entry contains the attribute of the telemetry, the label, the divisor and the
+# number of digits.
 _ROWS = (
     ("temperature_least_c", "Temperature, lowest (°C)", 1, 1),
     ("temperature_mean_c", "Temperature, mean (°C)", 1, 1),
