@@ -176,7 +176,9 @@ class _Gate:
 
     @property
     def place(self) -> BatchPlace | None:
-        """The place of the drive in its batch. The result of the run contains this place."""
+        """The place of the drive in its batch, such as the number and the slot of the drive. The run file stores this
+        place.
+        """
         return None if self._go is None else self._go.place
 
     @property
@@ -250,7 +252,7 @@ def _held(
 
 
 def _read(identity: DeviceIdentity, seconds: int) -> ReadsDone:
-    """Return the rate of each part of the reads. The parts are several short readings at the start of a drive."""
+    """Return the rates of several short sequential reads at the start of a drive."""
     try:
         rates = [
             find_engine().read_bytes_per_s(identity.path, identity.capacity_bytes, seconds=READING_S)

@@ -171,8 +171,8 @@ def name_run(drive: DriveState) -> str:
 
 @contextmanager
 def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBatch]:
-    """Open the view that the user chose. After each look at the batch, the view receives the batch. If the view fails
-    because its reader or terminal is lost, the batch continues without the view.
+    """Open the view that the user chose. Each time tkperf has read the state of the batch, the view receives this
+    state. If the view fails because its reader or terminal is lost, the batch continues without the view.
     """
     progress = choose_progress(options.progress)
     view: ShowBatch | None = None

@@ -59,7 +59,7 @@ def consent_of(options: RunOptions) -> Consent:
 
 
 def ask_on_terminal(question: Question) -> str:
-    """Ask the user to type a confirmation, and repeat the question up to three times. Return the last answer."""
+    """Ask the user to type a confirmation. Ask no more than three times in total, and return the last answer."""
     if not sys.stdin.isatty():
         raise nobody_to_ask(question, WAY)
     asked = (
@@ -74,7 +74,7 @@ def ask_on_terminal(question: Question) -> str:
 
 
 def type_answer(asked: str, expected: str, is_confirmed: Callable[[str], bool]) -> str:
-    """Ask for a text until an answer confirms, and repeat the question up to three times. Return the last answer."""
+    """Ask for a text until an answer confirms. Ask no more than three times in total, and return the last answer."""
     answer = _type_in(asked)
     for _ in range(ASKED_AGAIN):
         if is_confirmed(answer):

@@ -139,8 +139,8 @@ class PlainLines:
 
 
 def _describe_cell(phase: Phase) -> str:
-    """Return the offered rates of a cell of a grid, such as ``: reads at 2,300 IOPS, writes at 400 IOPS``; empty: the
-    phase is no cell.
+    """Return the offered rates of a cell of a grid, such as ``: reads at 2,300 IOPS, writes at 400 IOPS``. The text is
+    empty if the phase is not a cell of a grid.
     """
     if not isinstance(phase, Round) or phase.cells is None:
         return ""
@@ -168,8 +168,8 @@ def _describe_figures(measurement: Measurement, *, has_bytes: bool = True) -> st
 
 
 def _is_worth_a_line(step: StepRecord) -> bool:
-    """Return whether a view of rounds shows a step. It shows each fill, and the first slice and every thirtieth slice
-    of a stream.
+    """Return whether a view that shows rounds also shows this step. The view shows each fill, and the first slice and
+    every thirtieth slice of a stream.
     """
     if step.kind is StepKind.CONTINUOUS:
         return step.number == 1 or step.number % SLICES_A_LINE == 0

@@ -85,7 +85,8 @@ from tkperf.runfile.snapshot import take_snapshot
 from tkperf.system.work_folder import private_folder
 
 LOOK_EVERY_S = 0.3
-# The number of looks per second. It can be high, because it takes almost no time to look at an unchanged run file.
+# The greatest number of run files that are read each second. It can be high, because it takes almost no time to read a
+# run file that has not changed.
 _LOOKS_A_SECOND = 20.0
 # The interval at which figures that change continuously are sent.
 _BRIEF_EVERY_S = 10.0

@@ -96,7 +96,7 @@ class CallOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions(CallOptions):
-    """Options of a run that do not concern the measurement. Consent is one of them."""
+    """Options of a run that do not concern the measurement, such as the options for consent."""
 
     force: bool
     yes_destroy: str | None
@@ -197,7 +197,7 @@ def _is_server(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOptions(CallOptions):
-    """Options of a batch that do not concern the measurement. Consent is one of them.
+    """Options of a batch that do not concern the measurement, such as the options for consent.
 
     Attributes:
         push: archive of tkperf that is installed on the hosts before the batch begins.

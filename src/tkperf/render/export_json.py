@@ -168,8 +168,8 @@ def _find_unused() -> dict[str, object]:
 
 
 _UNUSED = _find_unused()
-# The same fields in the form that msgspec writes. msgspec escapes quotation marks within a text, so no text can contain
-# this sequence.
+# The fields of ``_UNUSED`` in the form that msgspec writes. msgspec escapes quotation marks within a text, so no text
+# can contain this sequence.
 _OF_A_LOAD_ALONE = b"," + msgspec.json.encode(_UNUSED)[1:-1]
 # The part of a slice for a load without streams and flushes.
 _WITHOUT_PARTS = b',"parts":[]'

@@ -32,7 +32,8 @@ from tkperf.render.export_json import (
     workload_row,
 )
 
-if TYPE_CHECKING:  # The export of the tables of a run does not need this module.
+# The module of comparisons is not imported at run time, because the export of the tables of a run does not need it.
+if TYPE_CHECKING:
     from tkperf.analysis.comparing.comparison import Comparison
 
 SAMPLE_PERCENTILES = find_percentiles(PercentileUse.SECONDS)

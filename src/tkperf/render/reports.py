@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tkperf.render.html import PageFrame
 
 
-_LONGEST_EPOCH = 11  # Number of digits. This number is enough until the year 5138.
+_LONGEST_EPOCH = 11  # Number of digits of a time in seconds since 1970. Eleven digits are enough until the year 5138.
 
 
 class Printer(Worker):

@@ -33,8 +33,8 @@ class KnownFile:
 
 
 def look_again(known: KnownFile) -> KnownFile:
-    """Return a known file with its current stamp. The function opens the folders on the path one by one, and follows no
-    link below the served folder.
+    """Return a known file with the stamp of its current state. The function opens the folders on the path one by one,
+    and follows no link below the served folder.
 
     Raises:
         RunFileError: the file was removed, or a link or another file has replaced it.

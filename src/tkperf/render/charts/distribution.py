@@ -62,8 +62,8 @@ def _curve(share: str) -> list[Row]:
     number of I/Os ``{counted}``. At the edges, the result of this expression is exact.
 
     The response time of an I/O lies between the edges of its bucket, and no response time lies between two filled
-    buckets. The curve is therefore a straight line within a bucket and level between buckets. The width of a bucket is
-    a 64th of its value.
+    buckets. The curve is therefore a straight line within a bucket and level between buckets. No bucket is wider than a
+    64th of its lower edge.
     """
     at_edges = [share.format(counted=counted) for counted in ("(datum.seen - datum.count)", "datum.seen")]
     return [

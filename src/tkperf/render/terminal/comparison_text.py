@@ -219,7 +219,8 @@ def _shorten(text: str) -> str:
     whole = text.replace(",", "")
     if not (whole.isdecimal() and len(whole) >= _LONGEST_WHOLE):
         return text
-    # The value has no more than four digits other than 0. This format writes 12500 thousands without an exponent.
+    # The value in thousands is rounded to four significant digits. The second format writes a rounded value such as
+    # 12500 thousands without an exponent.
     return f"{float(f'{int(whole) / 1000:.4g}'):.15g}k"
 
 
@@ -415,7 +416,7 @@ MOST_LINES, MOST_LINES_BESIDE_FILES = 40, 20
 # The number of lines that the matrix of twelve runs needs, and the greatest number of lines for the flaws.
 _LINES_OF_MATRIX, _LINES_OF_FLAWS = 17, 4
 _LINES_OF_LEGEND, _FEWEST_ROWS = 1, 2
-# Short words that fit on one screen. The complete page explains these signs with more words.
+# Short meanings of signs, for the output on one screen. The complete page explains these signs with more words.
 _SHORT_WORDS: dict[str, str] = {Sign.EQUAL: "equal", Sign.UNDECIDED: "not decided"}
 # If a part of a sentence begins with one of these texts, the matrix also contains this part.
 _ALSO_IN_MATRIX = ("; not ranked: ", "; not measured: ")

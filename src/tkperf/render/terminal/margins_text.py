@@ -1,5 +1,5 @@
-"""Print the matrix of drives and claims in the terminal. The module also prints a strip with the values of the drives
-for each claim, and bars of values.
+"""Print the matrix of drives and claims in the terminal. The module also prints, for each claim, a line with a dot for
+each drive, and bars of values.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ def _choose_style(cell: MatrixCell) -> str:
 
 
 def print_tiles(tiles: Sequence[HeadlineView], console: Console) -> None:
-    """Print the figures of many drives. For each figure, print the name of the figure, the worst drive, and the
-    strip.
+    """Print the figures of many drives. For each figure, print the name of the figure, the worst drive, and a line with
+    a dot for each drive.
     """
     blocks = blocks_for(console.encoding)
     width = max(_NARROWEST_STRIP, min(_WIDEST_STRIP, console.width - 2 * _GAP))

@@ -243,8 +243,10 @@ def print_table(table: TableView, console: Console, *, title_style: str = "") ->
 
     If a table is too wide, the first layout that fits is used:
 
-    1. Rows and columns are swapped. 2. Labels are broken into lines between words. 3. Labels and other cells with words
-    are broken into lines between words. 4. The cells of each row are listed below the label of the row.
+    1. Rows and columns are swapped.
+    2. Labels are broken into lines between words.
+    3. Labels and other cells with words are broken into lines between words.
+    4. The cells of each row are listed below the label of the row.
 
     If a list (a table with ``priorities``) is too wide, columns are omitted instead. If the output does not go to a
     terminal, its lines are as wide as the table.

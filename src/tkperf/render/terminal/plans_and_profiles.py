@@ -194,8 +194,8 @@ def _print_keys(profile: Profile, console: Console) -> None:
     for key, table in profile.tables.items():
         console.print(f"\n[bold]\\[{key}][/bold] {plain(table.source)}", highlight=False)
         drawn = Table(box=SIMPLE_HEAD, show_edge=False)
-        # With this limit, a long list of values is broken into lines, but the text that explains the list is not
-        # broken.
+        # The limit of 40 characters applies only to the column of values. A long list of values is therefore broken
+        # into lines, but the text that explains the list is not broken.
         for column, widest in (("key", None), ("value", 40), ("meaning", None)):
             drawn.add_column(column, overflow="fold", max_width=widest)
         values = data[key]

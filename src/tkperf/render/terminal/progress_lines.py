@@ -44,7 +44,8 @@ _GAP = 2
 # with 80 columns.
 _SQUARE = 5
 _STREAM_COLUMNS = ("stream", "IOPS", "offered", "MB/s", "mean", "p99")
-# The smallest widths of these columns. With these widths, the columns do not move from second to second.
+# The smallest widths of the columns in the table of streams. With these widths, the columns do not move from second to
+# second.
 _STREAM_WIDTHS = (_LABEL, 9, 9, 9, 9, 9)
 # The smallest and the greatest number of lines for the chart of every second. If fewer lines are available, a sparkline
 # shows every second.
