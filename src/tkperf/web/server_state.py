@@ -161,7 +161,9 @@ class ServerState:
 
 
 def _look_again(files: Mapping[str, KnownFile]) -> tuple[dict[str, KnownFile], bool]:
-    """Return files with the stamps of their current states. Also return whether a run is writing to any of the files."""
+    """Return files with the stamps of their current states. Also return whether a run is writing to any of the
+    files.
+    """
     found = {name: look_again(known) for name, known in files.items()}
     return found, any(is_being_written(known.folder / known.place) for known in found.values())
 
