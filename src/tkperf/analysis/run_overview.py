@@ -126,7 +126,7 @@ def judge_runs(runs: Sequence[RunOverview], not_read: Sequence[str] = ()) -> Jud
     return judge_by_gravest(reasons, VerdictState.VALID, simulated=simulated)
 
 
-# If a run was not judged, one of these verdicts is used.
+# The verdicts of runs that were not judged. The status of the run is the key.
 _STATES: dict[str, VerdictState | None] = {
     RunStatus.FAILED: VerdictState.NOT_VALID,
     RunStatus.RUNNING: VerdictState.RUNNING,

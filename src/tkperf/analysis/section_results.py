@@ -213,7 +213,7 @@ def build_section(
         courses: whether to search for findings over time. If ``figures`` is False, there is never a search.
     """
     name = plan.name
-    # Warm-ups count only towards the written bytes.
+    # Warm-ups count towards the bytes written, but no result is computed from them.
     steps = [step for step in all_steps if step.kind is not StepKind.WARM_UP]
     given = [record for record in test.verdicts if record.section == name]
     ended = next((outcome for outcome in test.outcomes if outcome.section == name), None)
@@ -234,7 +234,8 @@ def build_section(
         judged = _without_holes(steps, judged, lost)
     in_results = [step for step in steps if step.kind in IN_ROUNDS]
     rounds = build_rounds(in_results, judged) if figures else ()
-    # To judge the run, it is enough to know whether a section has slices.
+    # To judge the run, it is enough to know whether a section has slices. A single slice is therefore enough if no
+    # figures are computed.
     slices = build_slices(stream if figures else stream[:1], all_steps, bool(lost))
     verdict = ended.verdict if ended else (given[-1].verdict if given else None)
     purge = next((purge for purge in reversed(test.purges) if purge.section == name), None)

@@ -353,7 +353,7 @@ class SuiteCommand(Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         flags, names = self._tests()
         words = expand_lists(args, flags, names)
-        # This value is used for completion. It states that the last word belongs to a list that the user may continue.
+        # This value tells the completion that the last word belongs to a list that the user may continue.
         ctx.meta[_LIST_GOES_ON] = len(words) > 1 and words[-2] in flags
         return super().parse_args(ctx, words)
 

@@ -277,8 +277,9 @@ class Layout:
         return tuple(axis.title for axis in self.row_axes)
 
 
-# If a table has more places, most of them may be empty. For example, 3,000 workloads that all differ in size and depth
-# would need 9 million places.
+# Limits for the number of places in a table with several columns of values. The greater of two numbers applies: the
+# first limit, and the second limit times the number of workloads. If a table had more places, most of them would be
+# empty. For example, 3,000 workloads that all differ in size and depth would need 9 million places.
 _MOST_PLACES, _MOST_PLACES_OF_A_WORKLOAD = 10_000, 4
 _NOTHING_ACROSS = WorkloadAxis(
     key="", title="", text=lambda _: "value", order=lambda _: (0, ""), words=lambda _: "value"
@@ -305,7 +306,7 @@ def arrange(workloads: Iterable[Workload]) -> Layout:
         column, row_axes = _NOTHING_ACROSS, axes
     rows = {place_of(work, row_axes): work for work in reversed(several)}
     columns = {column.order(work): work for work in reversed(several)}
-    # Mixes remain in the order of their measurement, because the specification defines this order.
+    # Mixes remain in the order in which the run measured them, because the specification defines this order.
     ordered = list(dict.fromkeys(column.order(work) for work in several))
     if column is not MIX:
         ordered.sort()

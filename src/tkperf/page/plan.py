@@ -167,7 +167,8 @@ def describe_conditions(estimate: RunEstimate, ends: str) -> Iterator[tuple[str,
     at = "TC and QD found first" if demand.searched else f"TC{demand.jobs}/QD{demand.io_depth}"
     at = f", {at}" if estimate.uses_demand else ""
     filled = profile.preconditioning
-    # The text states this range, because users do not expect that preconditioning and test use different ranges.
+    # If preconditioning does not write the same range as the test, the text states the range of preconditioning,
+    # because users do not expect different ranges.
     other = "" if filled.length is None else f"; preconditioning writes {filled.range_text}"
     active_range = f"{least}{format_capacity(estimate.active_range_bytes)}{other}"
     yield "profile", f"{profile.title}{at}, active range {active_range}"

@@ -82,13 +82,14 @@ def build_test_figures(
             drawn = [_aligned(drawn[0], drive_reports), *show_drive_reports_below(drive_reports), *drawn[1:]]
             drive_reports = None
         (done if figure.question == DONE else charts).extend(name_views(figure, drawn))
-    # The reports of the drives are shown below the charts of the streams themselves.
+    # If the test has streams, the reports of the drives are shown below the charts of these streams, and not here.
     if drive_reports is not None and not any(shown.drive_reports for shown in shown_sections):
         done += show_drive_reports(drive_reports, "the whole test")
     answers = join_charts(charts, test.name)
     below = EventsView(
         tables=() if telemetry is None else (telemetry,),
-        # A single call joins both groups of charts, so that every key is unique.
+        # A single call joins the charts that answer questions with the charts of the load on the device, so that every
+        # key is unique.
         charts=join_charts([*charts, *done], test.name)[len(answers) :],
     )
     return views, answers, below

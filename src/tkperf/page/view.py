@@ -206,7 +206,7 @@ def build_view(
         telemetry: the reports of the drives. They are drawn if ``loads_of_tests`` contains the times.
         user_facts: facts for this report. They replace the facts that were recorded at the start of the run.
     """
-    # The tiles are computed in the order of the run, because a comparison uses the same order.
+    # The tiles are computed while the tests are in the order of the run, because a comparison uses this order too.
     in_order_of_run, result = result, _in_section_order(result)
     user_facts = user_facts.with_those_of(result.info)
     groups = group_warnings(result)

@@ -60,8 +60,8 @@ def compose(view: ReportView) -> Document:
             cell_charts=None,
         )
     )
-    # Every page contains these facts in a short form, so that they do not fill the page. The first pages contain the
-    # full facts.
+    # The texts at the top and at the bottom of every page are shortened, so that they do not fill the page. The first
+    # pages contain the full texts.
     report["device"] = shorten(view.device, MOST_OF_ABOUT)
     report["about"] = shorten(view.about, MOST_OF_ABOUT)
     report["footer"] = shorten(view.footer, MOST_OF_BANNER)

@@ -73,7 +73,7 @@ SECONDS: dict[str, tuple[Family, Callable[[Sample], float | None]]] = {
         for percent in SAMPLE_PERCENTILES
     },
 }
-# Only points of loads that trim or flush contain these values.
+# Series of trims and of flushes. Only the points of loads that trim or flush contain these values.
 TRIMS: dict[str, tuple[Family, Callable[[Sample], float | None]]] = {
     "tkperf_trim_iops": (Family("", "Trims a second"), lambda of: of.trim.ios / of.duration_s),
     "tkperf_trim_bytes_per_second": (Family("", "Bytes trimmed a second"), lambda of: of.trim.bytes / of.duration_s),

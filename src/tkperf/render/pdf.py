@@ -42,7 +42,8 @@ def load_vega() -> ModuleType:
     # If no file descriptors are free, V8 fails without stating a reason.
     require_descriptors(DESCRIPTORS, purpose="drawing charts", fault=UsageError)
     fonts = resources.files("tkperf.render") / "templates/no-system-fonts.conf"
-    # Typst runs in the same process and may need the fonts of the system, so the variable is set only for this step.
+    # The variable FONTCONFIG_FILE is set only while vl_convert is loaded. Typst runs in the same process and may need
+    # the fonts of the system.
     with _environment("FONTCONFIG_FILE", str(fonts)):
         import vl_convert  # noqa: PLC0415 - most reports are not printed
 

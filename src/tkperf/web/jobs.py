@@ -141,7 +141,9 @@ def render_progress(view: ProgressView) -> str:
 def make_comparison(
     *, order: Sequence[str], arrangement: str, kind: str, frame: Mapping[str, str] | None, **files: KnownFile
 ) -> bytes:
-    """Return a comparison of runs in this order. The result is a page or another format."""
+    """Return a comparison of runs as a page or in another format. ``order`` contains the IDs of the runs in the order
+    of the comparison.
+    """
     results = [_read(files[run_id]) for run_id in order]
     comparison = compare_files(results, Arrangement(arrangement) if arrangement else None)
     match kind:
@@ -155,7 +157,7 @@ def make_comparison(
 def make_batch(
     *, ledger: KnownFile, addresses: Mapping[str, str], kind: str, frame: Mapping[str, str] | None, **files: KnownFile
 ) -> bytes:
-    """Return a batch. The result is a page or another format.
+    """Return a batch as a page or in another format.
 
     Args:
         files: the run files, with their names as the keys.

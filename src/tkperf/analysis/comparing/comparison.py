@@ -135,7 +135,7 @@ def _most_important(rows: Sequence[ComparedRow]) -> Iterator[ComparedRow]:
     """
     always = {measure.key for measure in SOUGHT_ALWAYS}
     sought = [row for row in rows if row.quantity.key in always]
-    # The total of different loads has no useful meaning, so such rows are omitted.
+    # The total of different loads has no useful meaning, so rows with such a total are omitted.
     rows = [row for row in rows if not row.workload.is_combination]
     of_cells = [row for row in rows if row.quantity.key in QUANTITIES]
     streams = [row.section for row in of_cells if row.part]

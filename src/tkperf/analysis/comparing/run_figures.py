@@ -54,8 +54,9 @@ class FixedFigure:
 
 
 def _is_of(work: Workload, access: Access, read_percent: int, block_size_bytes: int, single: bool | None) -> bool:
-    """Return whether a workload is of this kind. If ``single`` is True, the load must have exactly one outstanding I/O.
-    If ``single`` is False, the load must have several outstanding I/Os. If ``single`` is None, any number is accepted.
+    """Return whether a workload has this access, mix and block size, and no other special property. If ``single`` is
+    True, the load must have exactly one outstanding I/O. If ``single`` is False, the load must have several outstanding
+    I/Os. If ``single`` is None, any number is accepted.
     """
     return (
         (work.access, work.read_percent, work.block_size_bytes) == (access, read_percent, block_size_bytes)

@@ -432,7 +432,7 @@ def show_seconds(shown: ShownSection, figure: Figure) -> Views:
                 draw_seconds(detail, quantities, (figure.title or f"{what}, every second") + of),
                 _timelines_of(shown, Recorded.SECONDS, (detail.workload,)),
                 quantities,
-                scale=1000,  # The axis of this chart is in ms.
+                scale=1000,  # The time axis of the chart of every second is in ms.
             ),
             cell=shown.links[detail.workload],
             choice=(name,) if len(shown.details) > 1 else (),

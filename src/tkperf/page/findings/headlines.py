@@ -46,7 +46,7 @@ from tkperf.page.words.uncertainty import describe_ends, describe_flags, describ
 MOST = 6
 _WIDE = 0.20
 _TAIL = percentile(TAIL_PERCENT)
-_LEAST_SPIKE_HEIGHT = 2.0  # lower spikes are listed only in the section
+_LEAST_SPIKE_HEIGHT = 2.0  # height of a spike; lower spikes are listed only in the section
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,7 +66,8 @@ BRIGHTER = 1.3
 requires (4.5:1).
 """
 DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
-# These colours differ from the colours of the curves, and are visible on white pages and on dark pages.
+# The colours of flagged parts and of the figure on which the user clicked. They differ from the colours of the curves,
+# and are visible on white pages and on dark pages.
 FLAGGED, CLICKED = "#D62728", "#9467BD"
 # Colours from cold to warm. A mixture of two neighbouring colours fits between these two colours.
 _WARMTH = ("violet", "blue", "green", "olive", "amber", "vermilion")
