@@ -230,7 +230,7 @@ def _find_pieces(test: str, part: TimedStep, read: ReadSamples | None) -> Iterat
 
 def _build_piece(ios: Sample | Measurement, start_s: float) -> Piece:
     # A load that trims has no writes, and a heat map does not separate the directions of such a load. The trims can
-    # therefore be stored in place of the writes.
+    # therefore be stored instead of the writes.
     write = ios.trim if ios.write.is_empty else ios.write
     return Piece(start_s=start_s, duration_s=ios.duration_s, read=ios.read, write=write)
 

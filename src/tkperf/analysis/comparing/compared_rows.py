@@ -153,7 +153,7 @@ class ComparedRow:
 
 
 def against_first(first: Entry, entry: Entry, measure: Measure) -> Entry:
-    """Return the entry with its change and its ratio in relation to the entry of the first run."""
+    """Return the value of a run with its change and its ratio in relation to the value of the first run."""
     if entry.value is None or not first.value:
         return replace(entry, change=Change.NOT_COMPARABLE)
     of_ratio = build_ratio(entry.value, entry.uncertainty, first.value, first.uncertainty)
@@ -197,11 +197,11 @@ def is_too_wide(of_ratio: Uncertainty | None) -> bool:
 
 
 def ranges_overlap(first: Entry, entry: Entry) -> bool | None:
-    """Return whether the ranges of two entries overlap. None means that an overlap would not decide anything, or that a
+    """Return whether the ranges of two values overlap. None means that an overlap would not decide anything, or that a
     range is not known.
 
     Separate ranges always show a difference, because every value of one run is greater than every value of the other
-    run. Overlapping ranges show noise only if both ranges are noise.
+    run. Overlapping ranges show noise only if each range covers a steady window or one phase of a stream.
     """
     if first.low is None or first.high is None or entry.low is None or entry.high is None:
         return None

@@ -252,7 +252,7 @@ def shorten_figures(run: RunFigures) -> RunFigures:
 
 
 def _shorten_conditions(conditions: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return the conditions with one digest in place of all numbers of the profile. A condition belongs to the profile
+    """Return the conditions with one digest instead of all numbers of the profile. A condition belongs to the profile
     if its name contains a dot.
     """
     numbers = sorted((name, text) for name, text in conditions.items() if "." in name)

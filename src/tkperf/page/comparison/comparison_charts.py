@@ -1,7 +1,8 @@
 """Build the charts of a comparison.
 
 The charts of a test show curves, spikes over time, and the areas of hard disks. A history has charts of the headline
-figures over the dates of the runs. A cohort has strips with a dot for each drive around the median of the drives.
+figures over the dates of the runs. A cohort has a line for each figure, with a dot for each drive around the median of
+the drives.
 """
 
 from __future__ import annotations

@@ -173,8 +173,8 @@ def _frontier_point(grid: InterferenceGrid, point: LimitPoint) -> Point:
 
 
 def show_neighbours(shown: ShownSection, figure: Figure) -> Views:
-    """Yield a table of all figures unless the quantity is the mean latency. For the mean latency, yield a chart that
-    shows the factor by which each neighbour increases a latency of the reader.
+    """Yield a table of all figures, unless the quantity is the mean latency. Always yield a chart that shows the factor
+    by which each neighbour increases a latency of the reader. If the section has no neighbours, yield nothing.
     """
     (quantity,) = find_quantities(figure.quantities)
     effects = [one for one in find_neighbours((shown.section,), quantity) if one.factor is not None]

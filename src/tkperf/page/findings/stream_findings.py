@@ -147,7 +147,9 @@ def describe_against_alone(sections: Sequence[SectionResult]) -> Iterator[tuple[
 
 
 def _describe_change(stream: StreamFigures, alone: CellResult) -> str:
-    """Return the factor of the latency if the stream kept an offered rate, and otherwise the share of the rate."""
+    """Return a text that compares a stream with the same load alone. It contains the factor of the latency if the
+    stream reached its offered rate, and otherwise the share of the rate.
+    """
     quantity, cell = stream.main, stream.cell
     value, before = cell.value(quantity), alone.value(quantity)
     if value is None or not before:
