@@ -236,8 +236,8 @@ def _count_open(known: Sequence[Checked], what: str) -> Iterator[str]:
 def describe_misses(checked: Checked, columns: Mapping[str, str], most: int) -> str:
     """Return the claims that a run misses: ``4 KiB random write IOPS ≥ 45,000 (41,900, -7.0 %)``.
 
-    The claim with the worst margin is first. If there are more than ``most`` claims, the text contains the number of
-    the remaining claims.
+    The claim with the worst margin is first. If there are at least two claims more than ``most``, the text contains
+    only the number of these claims.
     """
     missed = [one for one in checked.by_title.values() if checked.judge(one) is ClaimKind.FAILED]
     missed.sort(key=checked.rank)

@@ -190,8 +190,8 @@ def _name_limit(limit: Limit, low: float, high: float) -> str:
 
 
 def _spread_over_lanes(dots: Sequence[Dot]) -> Iterator[Dot]:
-    """Yield the dots. Each dot is placed in a lane in which it does not cover another dot. Of these lanes, the lane
-    nearest to the line is used.
+    """Yield the dots. Each dot is placed in a lane in which it does not cover another dot, if such a lane exists. Of
+    these lanes, the lane nearest to the line is used.
     """
     lanes = [(lane + 1) // 2 * (-1 if lane % 2 else 1) for lane in range(_MOST_LANES)]
     last = dict.fromkeys(lanes, -1.0)

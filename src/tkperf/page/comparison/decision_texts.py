@@ -374,8 +374,8 @@ def _describe_first(figure: DecisionFigure, group: Sequence[int], called: Sequen
 
 
 def _name_group(group: Sequence[int], called: Sequence[str], *, is_first: bool = False) -> str:
-    """Return the names of the runs of a group, limited to the number of names that fit on one line. All runs of the
-    first group are named if their names fit.
+    """Return the names of the runs of a group, or the number of runs if there are too many names for a line. For the
+    first group, the names are returned whenever they fit.
     """
     most = _MOST_IN_GROUP if len(called) <= _MOST_NAMED + 1 else _MOST_IN_LIST
     names = list_words([called[run] for run in group])

@@ -204,7 +204,7 @@ def choose_findings(tests: Sequence[FindingsView], most_lines: int, width: int) 
     """Return the findings that fit, in the order of the page. Alarms have priority, followed by the first finding of
     each test.
 
-    If the first finding of a test does not fit, its text is cut after the first clause.
+    If there is not enough space for all of these findings, their texts are cut after the first clause.
     """
     places = [(test, number) for test in tests for number in range(len(test.sentences))]
     ranked = sorted(places, key=lambda place: (not place[0].sentences[place[1]][1], place[1] > 0))
