@@ -303,6 +303,7 @@ CHECKS: tuple[tuple[str, Callable[[Release], None]], ...] = (
     ("CHANGELOG.md and README.md name the release", check_words),
     ("the promises of the release are recorded", check_promises),
     ("NOTICE names the font and the libraries of reports", check_notice),
+    ("wheels for arm64 of all dependencies", run_script("arm64", "scripts/arm64-wheels.sh")),
     ("lint, tests, core cases of the lab (make test)", run_script("test", "scripts/test.sh")),
     ("tests on each Python (make test-pythons)", run_script("pythons", "scripts/test-pythons.sh")),
     ("all cases of the lab (make lab-full)", run_script("lab", "scripts/lab.sh", "full")),

@@ -209,6 +209,7 @@ def test_no_check_can_be_left_out(check: Any) -> None:
         "tag",
         "make test)",
         "make lab-full",
+        "arm64",
         "make wheel",
         "make archive",
         "make deb",
