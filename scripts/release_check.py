@@ -97,6 +97,9 @@ class Release:
 
 
 def check_tree(release: Release) -> None:
+    # git prints nothing if it refuses the folder of another user, so an empty status alone proves nothing.
+    if not release.git("rev-parse", "HEAD"):
+        raise CheckError(f"git cannot read {release.checkout}; git -C {release.checkout} status states the reason")
     if changed := release.git("status", "--porcelain"):
         raise CheckError(f"files are not committed:\n{changed}")
 
@@ -108,10 +111,13 @@ def check_tag(release: Release) -> None:
 
 
 def check_words(release: Release) -> None:
-    """Check that the changelog has a section for the version, and that README does not state that no release exists."""
+    """Check that the heading of the version in the changelog has a date, and that README does not state that no release
+    exists.
+    """
     version = release.version()
-    if f"\n## {version}" not in (release.checkout / "CHANGELOG.md").read_text(encoding="utf-8"):
-        raise CheckError(f"CHANGELOG.md has no section '## {version}'")
+    changelog = (release.checkout / "CHANGELOG.md").read_text(encoding="utf-8")
+    if not re.search(rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$", changelog, re.MULTILINE):
+        raise CheckError(f"CHANGELOG.md has no section '## {version} (YYYY-MM-DD)'")
     if "not released" in (release.checkout / "README.md").read_text(encoding="utf-8"):
         raise CheckError("README.md states that tkperf is not released")
 

@@ -62,6 +62,13 @@ def test_the_tree_must_be_clean(check: Any, release: Any) -> None:
         check.check_tree(release)
 
 
+def test_a_tree_that_git_refuses_is_not_clean(check: Any, release: Any) -> None:
+    """If git cannot read the checkout, for example because it belongs to another user, the check of the tree fails."""
+    (release.checkout / ".git/HEAD").unlink()
+    with pytest.raises(check.CheckError, match="git cannot read"):
+        check.check_tree(release)
+
+
 def test_the_commit_must_have_a_tag(check: Any, release: Any) -> None:
     """Only a commit with the tag of a release counts as this release. The following commit does not."""
     with pytest.raises(check.CheckError, match="no tag"):
@@ -77,8 +84,8 @@ def test_the_commit_must_have_a_tag(check: Any, release: Any) -> None:
 
 
 def test_words_and_promises_must_name_the_release(check: Any, release: Any) -> None:
-    """The changelog must contain the version, README must not contradict it, and the promises of each version X.Y.0
-    must be recorded.
+    """The changelog must contain the version with its date, README must not contradict it, and the promises of each
+    version X.Y.0 must be recorded.
     """
     git(release.checkout, "tag", "v3.0.0")
     check.check_words(release)
@@ -89,9 +96,10 @@ def test_words_and_promises_must_name_the_release(check: Any, release: Any) -> N
     (release.checkout / "README.md").write_text("Status: not released yet\n")
     with pytest.raises(check.CheckError, match="not released"):
         check.check_words(release)
-    (release.checkout / "CHANGELOG.md").write_text("# Changelog\n")
-    with pytest.raises(check.CheckError, match=r"'## 3\.0\.0'"):
-        check.check_words(release)
+    for changelog in ("# Changelog\n", "# Changelog\n\n## 3.0.0 (not released yet)\n", "\n## 3.0.0rc1 (2027-01-01)\n"):
+        (release.checkout / "CHANGELOG.md").write_text(changelog)
+        with pytest.raises(check.CheckError, match=r"'## 3\.0\.0 \(YYYY-MM-DD\)'"):
+            check.check_words(release)
 
 
 def test_notice_names_what_reports_contain(check: Any) -> None:
