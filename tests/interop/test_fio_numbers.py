@@ -447,6 +447,22 @@ def test_flushes_that_no_option_asked_for_are_told(
         assert told in texts[0]
 
 
+def test_an_empty_job_is_left_out_with_a_clear_name() -> None:
+    """An empty job next to the sum of its group (``group_reporting``) is left out, and changes no number of the sum.
+    The warning never calls the job None.
+    """
+    summed = job(reads=1000, options={"rw": "randread", "bs": "4k", "group_reporting": ""})
+    result = document(summed)
+    run = run_of(json.dumps(result | {"jobs": [{}, *result["jobs"]]}))
+    (step,) = run.tests[0].steps
+    assert (step.workload.jobs, step.measurement.read.ios) == (1, 1000)
+    (warning,) = (one for one in run.warnings if one.code == "job-left-out")
+    assert "(no name)" in warning.text
+    assert "None" not in warning.text
+    with pytest.raises(UsageError, match=r"job \(no name\) is left out .* it moved no data"):
+        run_of(json.dumps(result | {"jobs": [{}]}))
+
+
 # Real fio
 
 

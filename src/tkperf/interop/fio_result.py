@@ -30,6 +30,8 @@ from tkperf.model.workload import Access, Workload
 Job = Mapping[str, Any]
 
 SIDES = ("read", "write")
+# The name of a job without ``jobname``, such as an empty job next to the sum of its group (group_reporting).
+NO_NAME = "(no name)"
 # FIO_JOBNAME_SIZE in fio's stat.h, without the final NUL. fio may cut the name in the middle of a character that
 # consists of several bytes.
 LONGEST_JOB_NAME_BYTES = 127
@@ -81,7 +83,7 @@ class _Clone:
 
 
 def job_name(job: Job) -> str:
-    return str(job.get("jobname"))
+    return str(job.get("jobname", NO_NAME))
 
 
 def shorten_value(value: object) -> str:
