@@ -61,18 +61,20 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A message that the run file contains the run of the drive. From now on, the run does not need the batch."""
+    """A message which states that the run file contains the run of the drive. From now on, the run does not need the
+    batch.
+    """
 
 
 class Repeatable(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A message that the run of the drive is complete, while its process still holds the drive. After another order to
-    begin, the process measures the drive once more and alone.
+    """A message which states that the run of the drive is complete, while its process still holds the drive. After
+    another order to begin, the process measures the drive once more and alone.
     """
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A message that the process of the drive ends, with this exit code and reason. The reason is empty if the run is
-    complete.
+    """A message which states that the process of the drive is ending, with this exit code and reason. The reason is
+    empty if the run is complete.
     """
 
     exit_code: int

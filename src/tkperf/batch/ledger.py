@@ -69,8 +69,8 @@ class LedgerNote(msgspec.Struct, frozen=True, kw_only=True, tag="note"):
 
 
 class DriveBegan(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
-    """A record that the process of a drive was told to begin. ``pid_started`` distinguishes this process from a later
-    process with the same number.
+    """A record which states that the process of a drive was told to begin. ``pid_started`` distinguishes this process
+    from a later process with the same number.
     """
 
     number: int
@@ -82,8 +82,8 @@ class DriveBegan(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
 
 
 class DriveEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
-    """A record that the run of a drive has ended. ``again`` marks the run in which the drive was measured once more and
-    alone.
+    """A record which states that the run of a drive has ended. ``again`` marks the run in which the drive was measured
+    once more and alone.
     """
 
     number: int

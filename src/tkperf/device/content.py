@@ -1,6 +1,7 @@
 """Marks of the content of a device or file. They show whether the content has changed.
 
-Two readings of the marks differ if the content has changed between them, even if libblkid does not recognise the data.
+If a program changes the content between two readings, the marks differ, provided that the kernel counts or records the
+write or that a sample is affected. The marks do not depend on whether libblkid recognises the data.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ class Target(NamedTuple):
 
 @dataclass(slots=True)
 class Mapping:
-    """A mapping that tkperf created. ``descriptor`` keeps the mapping open. When it is closed, the kernel removes
-    it.
+    """A mapping that tkperf created. ``descriptor`` keeps the mapping open. When this descriptor is closed, the kernel
+    removes the mapping.
     """
 
     name: str

@@ -168,8 +168,8 @@ def describe_underlying(
 ) -> tuple[str, ...]:
     """Return one text for each drive or file that a device uses, in alphabetical order.
 
-    The texts contain no device numbers. They contain names that the kernel assigns in the order of discovery only if a
-    device reports no other property.
+    The texts contain no device numbers. If a device reports no other property, its text contains the name that the
+    kernel assigned to it in the order of discovery.
 
     Args:
         disk: the folder of the device in sysfs.

@@ -298,7 +298,7 @@ def _mounts_of_others(processes: ProcessSurvey, own_mounts: tuple[Mount, ...], p
 
 # The number of the first PID namespace, which is the same on every machine (PROC_PID_INIT_INO in linux/proc_ns.h).
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
-# Bit of CapEff in /proc/PID/status. A process with this capability may look into any process.
+# The number of a bit of CapEff in /proc/PID/status. A process with this capability may inspect any process.
 CAP_SYS_PTRACE = 19
 _HIDING = ("hidepid=1", "hidepid=2", "hidepid=noaccess", "hidepid=invisible", "subset=pid")
 # File systems that other machines may use as well. This kernel does not count uses by other machines.

@@ -95,7 +95,7 @@ class TelemetryWatch:
         self._end(FINISH_LIMIT_S)
 
     def close(self) -> None:
-        """Stop the reading of logs, without a wait for the current reading."""
+        """Stop reading logs. The method does not wait for the current reading."""
         self._end(0.0)
 
     def _end(self, limit_s: float) -> None:

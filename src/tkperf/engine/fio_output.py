@@ -30,7 +30,7 @@ SHORTEST_SAMPLE_S = 0.05
 # A status document of fio contains up to 60 KB for each job. fio accepts up to 4,096 jobs, but runs of tkperf have only
 # a few dozen.
 LARGEST_DOCUMENT_BYTES = 32 << 20
-# In addition to documents, fio prints a few lines for each job.
+# In addition to JSON documents, fio prints a few lines for each job.
 LARGEST_NOTES_BYTES = 16 << 20
 MOST_NOTES, LONGEST_NOTE = 100, 500
 # The lines of fio's JSON are shorter than the longest possible path.
@@ -202,8 +202,7 @@ class DocumentSplitter:
                     self._note(text[begins:ends])
                 begins = ends + 1
                 continue
-            # Search the data as a whole, because a search line by line would take as long as the decoding of the
-            # document.
+            # Search the data as a whole. A search line by line would take as long as it takes to decode the document.
             ends = begins if text.startswith(b"}\n", begins) else text.find(b"\n}\n", begins) + 1
             is_over = ends > 0 or text.startswith(b"}\n", begins)
             self._document += text[begins : ends if is_over else whole_lines]

@@ -39,8 +39,8 @@ LONGEST_READ_S = 1.5
 UNHURRIED_S = 0.1
 # An error message quotes up to this number of bytes from the standard error of fio.
 KEPT_STDERR_BYTES = 8 << 10
-# Before fio prints the last document, it may have to wait for a deep queue, or for a device that does not answer until
-# the kernel resets it (after 30 s by default, in several attempts).
+# Before fio prints its last status document, it may have to wait for a deep queue, or for a device that does not answer
+# until the kernel resets it (after 30 s by default, in several attempts).
 LONGEST_SILENCE_S = 120.0
 # fio usually reaches its gate within a third of a second. On a loaded host, fio may need longer.
 LONGEST_START_S = 30.0
@@ -382,7 +382,7 @@ class FioProcess:
             on_reading(self.last)
 
     def _place_counts(self) -> None:
-        """Correct the time and the bytes of a document if fio had to wait for paused threads.
+        """Correct the time and the bytes of a status document if fio had to wait for paused threads.
 
         fio first records its clock and the bytes. It then waits until each running thread has answered, and only then
         reads the counts and latencies (``__show_running_run_stats`` in ``stat.c`` of fio 3.33 to 3.42). A paused thread

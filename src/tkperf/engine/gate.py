@@ -74,7 +74,7 @@ class Gate:
         Raises:
             OSError: the gate was removed from its folder. All waiting threads then fail.
         """
-        # The renaming of a file succeeds even if the file system has become full. The creation of a file might fail.
+        # tkperf can rename a file even if the file system has become full. It might not be able to create a file.
         self._shut_path.rename(self._go_path)
         self.close()
 

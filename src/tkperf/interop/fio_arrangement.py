@@ -30,7 +30,7 @@ from tkperf.model.workload import Workload
 
 _LARGEST_COUNTER = 10  # the limit is this multiple of the number of files
 _MOST_NAMED = 3  # the greatest number of streams in the name of a section
-# These texts are parts of the name of a section, as names from the user are.
+# Like names from the user, these texts become parts of the name of a section.
 _FILL = "fill by amount"
 _WITH_OTHER_FILES = "at once with another file"
 

@@ -36,13 +36,13 @@ MOST_PER_BYTE, ALWAYS_BYTES = 10, 64 * MIB
 # has just grown is half empty.
 _OBJECT, _ENTRIES, _ENTRY, _ARRAY, _PLACES, _PLACE, _NUMBER = 64, 128, 44, 64, 32, 12, 32
 _FIRST_ENTRIES = 4
-# The number of bytes for each entry of the old table, which still exists while a dictionary grows. Only the largest
-# dictionary needs this reserve.
+# The size in bytes of an entry in the old table of a dictionary, which still exists while the dictionary grows. Only
+# the largest dictionary needs this reserve.
 _GROWING_ENTRY = 22
-# The bytes of a string without its characters. The first number is for a string of only ASCII characters, and the
-# second number for a string with other characters.
+# The size in bytes of a string without its characters. The first number is for a string of only ASCII characters, and
+# the second number for a string with other characters.
 _STRING, _OTHER_STRING = 66, 92
-# An entry of the table in which Python's decoder finds equal keys.
+# The size in bytes of an entry in the table in which Python's decoder searches for equal keys.
 _SHARED_KEY = _ENTRY + _GROWING_ENTRY
 # CPython stores each number from -5 to 256 once, so a number of one or two digits needs no further memory.
 _LEAST_DIGITS = 3

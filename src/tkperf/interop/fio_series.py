@@ -85,7 +85,7 @@ _OTHERWISE = frozenset(
     }
 )
 _OUTPUT = ("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "log_", "bwavgtime", "iopsavgtime")
-# These texts become part of a section's name, as names from the user do.
+# Like names from the user, these texts become parts of the name of a section.
 ENDED_EARLY, BUFFERED = "ended early", "buffered I/O"
 # I/O engines that use the page cache of the kernel without ``direct=1`` (fio 3.42, engines/). The first engine is fio's
 # default.

@@ -288,7 +288,7 @@ def find_rounds(file: str, job: str) -> dict[tuple[str, str], int]:
 
 
 def rank_of_rounds(column: tuple[str, str]) -> tuple[int, int]:
-    """Return a sort key that sorts columns that count rounds before columns that count larger units."""
+    """Return a sort key. Columns that count rounds precede columns that count larger units."""
     place, word = column
     return ROUND_WORDS.index(word), ("file", "job").index(place) if place in ("file", "job") else 2
 

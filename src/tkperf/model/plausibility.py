@@ -66,11 +66,11 @@ CHANCE_DEVIATIONS = 6.0
 # between the readings of two counters.
 RUNNING_TRAIL_S = 0.5
 RUNNING_TRAIL_IOS = 64
-# A job in a slice counts as silent only if the jobs completed, on average, this number of I/Os for each place in the
-# queue ...
+# In a slice, a job counts as silent only if two conditions are fulfilled. The first condition is that the jobs
+# completed, on average, this number of I/Os for each place in the queue.
 SILENT_JOB_ROUNDS = 100
-# ... and if the job has completed no I/O for this time in s. A disk repeats attempts to read one sector for a shorter
-# time.
+# The second condition is that the job has completed no I/O for this time in s. A disk that cannot read a sector repeats
+# its attempts for a shorter time.
 SILENT_JOB_S = 30.0
 # The mean of fewer I/Os is not reliable: when fio prints a document, some I/Os are counted only in part.
 FEW_IOS = 1000
@@ -307,8 +307,8 @@ def _bytes(measurement: Measurement, requested: RequestedLoad, evidence: Evidenc
 
 
 def _chance_ios(load: Workload, ios: int) -> float:
-    """Return the largest deviation of the bytes of a block size mix that chance can cause, as a number of I/Os of mean
-    size.
+    """For a mix of block sizes, return by how many bytes the sum of all I/Os can differ from its expected value by
+    chance. The result is expressed as a number of I/Os of mean size.
     """
     mean_bytes = load.mean_block_bytes
     variance = sum(share.percent / 100 * (share.block_size_bytes - mean_bytes) ** 2 for share in load.block_mix)

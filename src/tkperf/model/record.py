@@ -33,7 +33,7 @@ class StepKind(StrEnum):
     WARM_UP = "warm-up"
 
 
-# The section, kind, number, position and start of a step. Within a test, each step has a different place.
+# The section, kind, number, position and start of a step. No two steps of a test have the same values.
 StepPlace = tuple[str, StepKind, int, int, float]
 
 

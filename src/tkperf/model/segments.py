@@ -74,10 +74,11 @@ def draw_segments(*, count: int, amount_bytes: int, within_bytes: int, seed: int
         UsageError: the segments do not fit into the range.
     """
     length_bytes = amount_bytes // count
-    # The step is the largest power of two that divides the length, so a segment consists of a whole number of steps.
+    # Segments begin at multiples of a unit, ``step_bytes``. The unit is a power of two that divides the length, so a
+    # segment consists of a whole number of units.
     step_bytes = min(length_bytes & -length_bytes, LARGEST_STEP_BYTES)
     steps = length_bytes // step_bytes
-    # At least one step follows each segment except the last. The other free steps are distributed at random.
+    # At least one free unit follows each segment except the last. The other free units are distributed at random.
     free = within_bytes // step_bytes - count * steps - (count - 1)
     if free < 0:
         raise UsageError(

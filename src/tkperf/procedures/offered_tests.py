@@ -21,7 +21,7 @@ from tkperf.procedures import (
 from tkperf.procedures.descriptor import Test
 
 # A suite runs the tests in this order, which is the order of TKperf. The search for the demand precedes the tests that
-# use the demand found.
+# use its result.
 TESTS: tuple[Test, ...] = (
     demand_search.TEST,
     iops.TEST,

@@ -100,8 +100,8 @@ class RunFile:
         """Return the whole run. The steps contain neither samples nor the output of fio.
 
         An unreadable row is omitted and reported in ``left_out``. All other rows are returned. If ``histograms`` is
-        False, the histograms of all steps are empty. This saves most of the time, because the unpacking of histograms
-        is slow.
+        False, the histograms of all steps are empty. This saves most of the time, because histograms are slow to
+        unpack.
         """
         self._seconds_read.clear()
         self._kept_seconds = 0
@@ -385,7 +385,7 @@ def _read_at_once(db: sqlite3.Connection, path: Path) -> bytes:
     """Return the bytes of an open database as they were at one moment. The writer waits only during this function,
     which needs half a millisecond for a megabyte.
     """
-    # This descriptor is closed only at the end, because the closing of any descriptor of the file ends SQLite's lock.
+    # This descriptor is closed only at the end, because SQLite's lock ends when any descriptor of the file is closed.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         require_confined(file.fileno())
         db.execute("BEGIN")

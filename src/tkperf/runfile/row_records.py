@@ -78,8 +78,8 @@ class PlainFields:
         types = own | types
         self._table = table
         self._row = msgspec.defstruct(table, list(types.items()))
-        # The type of the same values in their order, as a tuple. The conversion of a tuple needs half the time of the
-        # conversion of a dict.
+        # The type of the same values in their order, as a tuple. A tuple can be converted in half the time that a dict
+        # needs.
         self._values = msgspec.defstruct(table, list(types.items()), array_like=True)
         self._flags = [name for name in own if bool in (hints[name], *get_args(hints[name]))]
         self._columns = {name: prefix + name for name in types}

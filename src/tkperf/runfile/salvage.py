@@ -109,8 +109,8 @@ Lost = Callable[[int, int | None, sqlite3.DatabaseError], None]
 
 
 def require_damage(error: BaseException) -> None:
-    """Raise the error again unless only a part of the database is unreadable. A lock, for example, prevents the reading
-    of all rows.
+    """Raise the error again unless only a part of the database is unreadable. A lock, for example, makes every row
+    unreadable.
     """
     if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE:
         raise error

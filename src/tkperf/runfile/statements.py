@@ -226,7 +226,8 @@ class Statements:
         if odd is not None:
             self._warn("not-measured", f"impossible in a step of {step.section}, not kept: {odd}")
         if step.kind is StepKind.CONTINUOUS:
-            # The document of a stream is cumulative, so the newest document contains all earlier documents.
+            # fio's status document of a stream is cumulative, so the newest document contains the counts of all earlier
+            # documents.
             self._do(
                 "UPDATE step SET fio_json = NULL WHERE test_id = ? AND section = ? "
                 "AND kind = ? AND fio_json IS NOT NULL",

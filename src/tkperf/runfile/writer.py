@@ -70,7 +70,7 @@ PAGE_BYTES = 1024
 LOOKERS_WAIT_S = 0.3
 
 LockedDatabase = tuple[int, sqlite3.Connection]
-"""A locked file descriptor, and the database connection."""
+"""The locked file descriptor of a run file, and the connection to the database in this file."""
 
 
 def create_run_file(path: Path) -> LockedDatabase:
@@ -212,7 +212,9 @@ class _StepUnderWay:
                 self.begun, self._samples = None, []
 
     def is_quiet_after(self, event: Event) -> bool:
-        """Return whether the writer may write during the next few seconds without a delay of the next step's start."""
+        """Return whether the writer may write during the next few seconds. It must not delay the start of the next
+        step.
+        """
         if not isinstance(event, SampleSeen):
             return True
         return self._left_s(event.at_s) > BEFORE_HANDOVER_S

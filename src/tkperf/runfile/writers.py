@@ -60,7 +60,8 @@ def is_being_written(path: Path) -> bool:
     Raises:
         OSError: the file cannot be opened.
     """
-    # The file is opened without blocking, because a pipe with this name would block the opening.
+    # The file is opened without blocking. Otherwise, if a pipe had this name, tkperf would wait for a writer of the
+    # pipe.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

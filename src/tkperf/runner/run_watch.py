@@ -41,11 +41,11 @@ from tkperf.runner.step_watch import StepWatch
 # If a step was not prepared in advance, its first I/O occurs within this time after the runner has informed the watch
 # about the step.
 BEGINS_WITHIN_S = 0.5
-# A slice of a stream ends at a report of fio. This report differs from the planned end of the slice by no more than
-# this time.
+# A slice of a stream ends at a report of fio. The time of this report differs from the planned end of the slice by no
+# more than this.
 SLICE_ENDS_WITHIN_S = 1.5
-# If the beginning of a step is known, its first and last I/Os differ from their planned times by no more than this
-# time.
+# If the beginning of a step is known, the times of its first and last I/Os differ from the planned times by no more
+# than this.
 KNOWN_WITHIN_S = 0.15
 # Intervals, in seconds, of the readings of fio's threads within a step. The watch reads the rest of the
 # host only at the beginning and the end of the step. The threads exist only during the step, so the watch

@@ -25,7 +25,8 @@ from tkperf.model.workload import Workload
 # The watch waits for this time before it compares a status document of fio with the counters. The shortest delay with
 # which tkperf reads fio's documents is then known.
 SETTLE_S = 5.0
-# The engine reports the beginning of fio with this accuracy. The engine itself detects beginnings that are later.
+# The engine reports when fio's I/O began, with this accuracy in s. If fio begins later than this, the engine detects
+# the late beginning and reports it.
 BEGINNING_S = 0.02
 # If the time between the readings before and after a moment is longer than this, the counters at this moment are not
 # known.
@@ -248,7 +249,8 @@ class StepWatch:
         earliest_s: float,
         alone: bool = False,
     ) -> Compared | None:
-        """Return the comparison of the whole step. None means that no bytes can be compared.
+        """Return the comparison of fio's bytes with the device's bytes for the whole step. None means that no bytes can
+        be compared.
 
         Args:
             started_s: time at which the first I/O was released, on the clock of the readings.

@@ -19,7 +19,7 @@ from tkperf.system.host import ControlGroups, find_control_groups
 
 ROOT = Path("/")
 MOST_BYTES = 1 << 18
-# The reading of the activity of other programs may use up to this share of one CPU. One program needs about 20 µs, so
+# To read the activity of other programs, tkperf may use up to this share of one CPU. One program needs about 20 µs, so
 # two thousand programs are examined every 8 s.
 WALK_SHARE = 0.005
 # The limit of fio's threads, and of CPU frequencies, in one reading. On a large host, a reading covers only a part of
@@ -280,7 +280,8 @@ class ProcHostLooks:
                 if key in values:
                     now[path] = unit * int(values[key]), int(values[b"nr_throttled"])
         for path, (lasted_s, times) in now.items():
-            # For a group that was just entered or created again, the earlier values are not known.
+            # If the process has just moved to this control group, or if the group was created again, its earlier values
+            # are not known.
             before_s, before_times = self._throttled_before.get(path, (lasted_s, times))
             if lasted_s >= before_s and times >= before_times:
                 self._throttled_s += lasted_s - before_s

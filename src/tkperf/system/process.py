@@ -395,7 +395,7 @@ class Worker:
         self.close()
 
     def send(self, asked: bytes) -> None:
-        """Send the whole input to the worker, without a wait. This method may be called only once."""
+        """Send the whole input to the worker, and return immediately. This method may be called only once."""
         if self._process is None:
             return
         talk = threading.Thread(target=self._communicate, args=(self._process, asked), daemon=True)
@@ -410,7 +410,7 @@ class Worker:
         return self._answer
 
     def close(self) -> None:
-        """End the worker without a wait for its answer."""
+        """End the worker, and do not wait for its answer."""
         if self._process is None:
             return
         self._process.kill()

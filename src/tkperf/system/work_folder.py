@@ -31,7 +31,7 @@ TRY_EVERY_S = 0.5
 # A new folder is locked and then receives its final name within milliseconds. If a folder has no lock
 # and is older than this, its process was killed before it could lock the folder.
 NASCENT_S = 600.0
-# The removal of a tree of folders needs descriptors, and the process may have no free descriptors left.
+# A tree of folders cannot be removed without descriptors, and the process may have no free descriptors left.
 _SPARE_DESCRIPTORS = 4
 
 
@@ -187,8 +187,8 @@ def _remove_if_dead(folder: Path) -> None:
 
 
 def _places() -> tuple[Path, ...]:
-    """Return the possible places. Places in memory are first, because the opening of a gate must not wait for a busy
-    disk's journal.
+    """Return the possible places. Places in memory are first, because tkperf must not wait for the journal of a busy
+    disk when it opens a gate.
     """
     places = (Path("/dev/shm"), Path(tempfile.gettempdir()))  # noqa: S108 - private folders in it
     return tuple(dict.fromkeys(places))

@@ -62,7 +62,7 @@ _OVER = (DriveStage.DONE, DriveStage.FAILED, DriveStage.STOPPED, DriveStage.KILL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostReady:
-    """A report that a host holds its drives. ``outlined`` is None if the host needs no consent."""
+    """A report which states that a host holds its drives. ``outlined`` is None if the host needs no consent."""
 
     host: str
     connected: ConnectedHost
@@ -72,8 +72,8 @@ class HostReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEnded:
-    """A report that a host sends no more messages. ``error`` is the reason why the host cannot take part in the batch,
-    and why its drives were released.
+    """A report which states that a host sends no more messages. ``error`` is the reason why the host cannot take part
+    in the batch, and why its drives were released.
     """
 
     host: str
@@ -90,7 +90,7 @@ class DriveNews:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLost:
-    """A report that the connection to a host has failed. tkperf tries to connect again."""
+    """A report which states that the connection to a host has failed. tkperf tries to connect again."""
 
     host: str
     text: str

@@ -69,8 +69,8 @@ class HeldDrive(_FromHost, frozen=True, kw_only=True):
 
 
 class Outlined(_FromHost, frozen=True, kw_only=True):
-    """A message that all drives are held. It contains the limits of their time, and describes which drives are measured
-    at the same time.
+    """A message which states that the host holds all drives. It contains the limits of their time, and describes which
+    drives are measured at the same time.
     """
 
     shortest_s: float
@@ -80,13 +80,15 @@ class Outlined(_FromHost, frozen=True, kw_only=True):
 
 
 class Planned(_FromHost, frozen=True, kw_only=True):
-    """A part of the text of the plan of a host's drives."""
+    """A part of the text that describes the plan for a host's drives."""
 
     text: Annotated[str, msgspec.Meta(max_length=20_000)]
 
 
 class UnderWay(_FromHost, frozen=True, kw_only=True):
-    """A message that the host needs no consent, because its batch is running or all its drives are done."""
+    """A message which states that the host needs no consent, because its batch is running or all its drives are
+    finished.
+    """
 
 
 class Refused(_FromHost, frozen=True, kw_only=True):
@@ -124,7 +126,7 @@ class EventReport(_FromHost, frozen=True, kw_only=True):
 
 
 class BatchEnded(_FromHost, frozen=True, kw_only=True):
-    """A message that the batch no longer runs on the host."""
+    """A message which states that the batch is no longer running on the host."""
 
 
 class Snapshot(_FromHost, frozen=True, kw_only=True):
@@ -194,7 +196,7 @@ class PlanBatch(_ToHost, frozen=True, kw_only=True):
 
 
 class StillHere(_ToHost, frozen=True, kw_only=True):
-    """A message that the user has not answered the question yet."""
+    """A message which states that the user has not answered the question yet."""
 
 
 class Consent(_ToHost, frozen=True, kw_only=True, tag="Answer"):

@@ -17,7 +17,7 @@ PROGRESS_PARTS = 65536
 # Additional sense codes (ASC) with their qualifiers (ASCQ), for a running format and a running sanitize.
 ERASE_IN_PROGRESS = {(0x04, 0x04): "format", (0x04, 0x1B): "sanitize"}
 # A device that is not ready reports these codes while it starts, formats, rebuilds, tests or sanitizes itself. Other
-# states do not end without an action, such as a missing medium (3Ah) or a start that needs a command (04h/02h).
+# states, such as a missing medium (3Ah) or a start that needs a command (04h/02h), do not end without an action.
 _BECOMING_READY = {(0x04, qualifier) for qualifier in (0x01, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x1B)}
 # This code means: medium format corrupted, format command failed, sanitize command failed, or a similar failure.
 FORMAT_FAILED = 0x31

@@ -133,8 +133,8 @@ class StorcliSet:
         return str(self._config.writepolicy)
 
     def least_capacity_bytes(self, drives: Sequence[PhysicalDrive]) -> int:
-        """Return a lower limit of the capacity of a set of these drives. Only the controller can calculate the exact
-        capacity.
+        """Return a lower limit of the capacity that a set of these drives offers. Only the controller can calculate the
+        exact capacity.
 
         Raises:
             DeviceError: the controller does not report the size of a drive.

@@ -23,9 +23,9 @@ from tkperf.model.workload import Access, Arrival, BlockShare, Workload
 # On every drive, ``_RARE_SHARE`` of all I/Os take ``_RARE_TIMES`` as long as the other I/Os, because of retries, writes
 # of tables, and interrupts of the host. The additional time is limited.
 _RARE_SHARE, _RARE_TIMES, _RARE_SPREAD, _RARE_MOST_NS = 2e-4, 8.0, 5.0, 100e6
-# The number of seconds that are drawn together.
+# The number of simulated seconds whose I/Os are drawn together from random numbers.
 _DRAWN_TOGETHER = 60
-# The spread, from second to second, of the share of such rare I/Os.
+# The spread, from second to second, of the share of I/Os that take unusually long.
 _RARE_NOISE = 0.8
 _UPPER_LN = np.log(BUCKET_UPPER_NS + 1.0)
 

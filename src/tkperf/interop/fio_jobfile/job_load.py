@@ -39,8 +39,8 @@ from tkperf.procedures.profiles.profile_tables import LARGEST_BLOCK_KIB, LONGEST
 # fio's default on Linux. An engine that waits for each I/O has a queue depth of 1, regardless of the option iodepth.
 DEFAULT_IOENGINE = "psync"
 WAITING_IOENGINES = ("psync", "sync", "vsync", "pvsync", "pvsync2", "libhdfs")
-# Engines that keep several I/Os outstanding. They work on devices, images, and storage pools and file systems of
-# servers.
+# Engines that keep several I/Os outstanding. They work on devices, on images, and on the storage pools and file systems
+# of servers.
 QUEUEING_IOENGINES = ("io_uring", "libaio", "posixaio", "windowsaio", "solarisaio", "libblkio")
 REMOTE_IOENGINES = ("rbd", "nbd", "libiscsi", "nfs", "dfs")
 READ_PERCENT = {"read": 100, "write": 0, "randread": 100, "randwrite": 0, "trim": 0, "randtrim": 0}

@@ -117,8 +117,8 @@ class DriveFacts:
 
 
 class Telemetry(Protocol):
-    """A reader of the drives' logs. The logs are read during a run without a delay of the run. All times are those of
-    the run's clock.
+    """A reader of the drives' logs. The logs are read during a run, and the run does not wait for the readings. All
+    times are those of the run's clock.
     """
 
     def take(self) -> Sequence[Reading]:
