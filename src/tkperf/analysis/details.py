@@ -272,7 +272,8 @@ class LoadsOfTest:
 
     def changes(self) -> Iterator[tuple[tuple[TimedStep, ...], tuple[TimedStep, ...]]]:
         """Yield two groups of loads for each change from one section to another: the group before the change and the
-        group after the change. Only changes without a gap are included.
+        group after the change. A change is included only if the workload differs, if no fill precedes the change, and
+        if there is no gap.
         """
         for before, after in pairwise(self.stretches()):
             loads = before[-1].step.workload, after[0].step.workload

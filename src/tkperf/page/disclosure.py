@@ -243,7 +243,9 @@ def _set_up(result: RunResult, test: TestResult | None) -> MaybeFacts:
 
 
 def _host_audit(host: dict[str, object]) -> FactBlocks:
-    """Return all findings of the audit before the run. The result is empty if there was no audit."""
+    """Return the settings that tkperf changed for the run, and the findings of the audit before the run. Findings whose
+    state is not known are omitted. The result is empty if there are neither changes nor findings.
+    """
     findings = tuple(
         (_capital(finding.title), finding.text) for finding in host_findings(host) if finding.level != UNKNOWN
     )
@@ -341,7 +343,8 @@ def summarise_set_up(result: RunResult) -> str:
 
 def _summarise_demands(sections: Sequence[SectionResult]) -> str:
     """Return the demands of the sections that have a single demand and a rule for steady state. If there are no such
-    sections, return the demands of all sections.
+    sections, return the demands of all sections with a single demand or, if there are none either, the demands of all
+    sections.
     """
     of_sections = [(section, {(load.jobs, load.io_depth) for load in section.loads}) for section in sections]
     single = [(section, pairs) for section, pairs in of_sections if len(pairs) == 1]

@@ -35,8 +35,8 @@ from tkperf.page.page import TableView
 from tkperf.page.words.uncertainty import INTERVAL, describe_interval, describe_value, explain_marks, mark, two_digits
 
 MOST_ACROSS = 6
-"""The greatest number of runs for which each run has its own column. If there are more runs, a row shows the lowest,
-the highest and the middle value.
+"""The greatest number of runs for which each run has its own column. If there are more runs, a row shows one value, and
+the lowest, the highest and the middle ratio to this value.
 """
 _PLACE = ("Load", "Measure")
 _ALIKE = "alike"
@@ -87,7 +87,7 @@ def build_section_table(
 ) -> TableView:
     """Return a table of the compared rows, with a column for each run.
 
-    If there are more than ``most_across`` runs, show only the lowest and the highest value.
+    If there are more than ``most_across`` runs, a row shows only a summary of the ratios.
     """
     axes, rows = listing_axes(row.workload for row in rows), sort_rows(rows)
     labels = [(*(text_on(axis, row.workload) for axis in axes), _title_row(row)) for row in rows]

@@ -276,7 +276,7 @@ def draw_runs(comparison: Comparison, chart: Chart, curves: Mapping[str, Curve])
 
 
 def _thin(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Return a curve with enough points to show its shape. The points have no links."""
+    """Return the points that are enough to show the shape of a curve. The points have no links."""
     known = [point for point in points if point.y is not None]
     places = places_of_extremes([point.y or 0.0 for point in known], _MOST_POINTS)
     return tuple(Point(known[place].x, known[place].y, flag=known[place].flag) for place in places)

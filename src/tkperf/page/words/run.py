@@ -107,7 +107,7 @@ def describe_step_under_way(test: TestResult, status: RunStatus) -> str | None:
 
 
 def describe_stream(section: SectionResult) -> str:
-    """Return the length of a stream: ``62 slices, 1 h 02 min, 514.8 GB written``."""
+    """Return the length of a stream in words: ``62 slices, 1 h 02 min, 514.8 GB written``."""
     last = section.slices[-1]
     text = f"{format_count(len(section.slices), 'slice')}, "
     text += format_duration(last.end_s)
@@ -117,7 +117,7 @@ def describe_stream(section: SectionResult) -> str:
 
 
 def describe_resumptions(result: RunResult, test: TestResult) -> tuple[str, ...]:
-    """Return the length of a stream in words: ``62 slices, 1 h 02 min, 514.8 GB written``."""
+    """Return a text about each resumption that concerns the test."""
     return tuple(describe_resumption(one) for one in result.resumptions if one.concerns(test.name))
 
 
