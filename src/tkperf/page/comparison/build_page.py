@@ -88,7 +88,7 @@ def _of(rows: list[ComparedRow], quantity: Quantity) -> list[ComparedRow]:
 
 
 def _bars(comparison: Comparison, key: str, rows: list[ComparedRow], title: str) -> Iterator[ChartView]:
-    """Yield a bar for each workload and each run."""
+    """Yield a chart with a bar for each workload and each run. If there are no rows, yield nothing."""
     if not rows:
         return
     naming = Naming(axes=listing_axes(row.workload for row in rows))

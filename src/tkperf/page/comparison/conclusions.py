@@ -135,8 +135,8 @@ _Names = Mapping[tuple[object, ...], str]
 
 
 def find_conclusions(comparison: Comparison) -> Iterator[str]:
-    """Yield first the sentences about the decision, and then the sentences about possible causes. The limits of the
-    comparison are part of the verdict instead.
+    """Yield the sentences about spikes, then the sentences about the differences of the figures, and finally those
+    about throttled drives. The limits of the comparison are part of the verdict instead.
     """
     yield from _of_spikes(comparison)
     if comparison.cohort is not None:

@@ -63,7 +63,9 @@ def is_grid(section: SectionResult) -> bool:
 
 
 def choose_cells(cells: Sequence[CellResult]) -> list[CellResult]:
-    """Return cells with one block size and different mixes. The order is: writes, reads, and the mix that ran first."""
+    """Return at most three cells with one block size and different mixes. The order is: writes, reads, the mix with 65
+    % reads, and then the other mixes in the order in which they ran.
+    """
     four_kib = [cell for cell in cells if cell.workload.block_size_bytes == _BLOCK_SIZE_BYTES]
     first = (four_kib or cells)[0].workload
     alike = [
