@@ -25,6 +25,7 @@ from tkperf.model.workload import ActiveRange, Arrival, Stream, Workload, combin
 from tkperf.page.chart import GridEdge
 from tkperf.page.comparison.decision_texts import build_decision_view, find_title
 from tkperf.page.figures.interference_charts import find_edges
+from tkperf.page.findings import headlines
 from tkperf.page.findings.interference_findings import describe_factor, describe_grid, describe_neighbours
 from tkperf.procedures.interference import FIRST_CELL_AGAIN, GRID
 
@@ -131,14 +132,17 @@ def test_random_arrivals_may_be_fewer_by_chance() -> None:
 
 def test_the_headline_is_at_half_of_the_writes() -> None:
     """The headline figure is the greatest read rate that the drive reaches together with half of the writes. Its
-    interval extends to the next offered rate, which exceeded the limit.
+    interval extends to the next offered rate, which exceeded the limit. The first screen shows this interval.
     """
-    test = made_up_run("run", {"interference": [grid_section()]}).tests[0]
+    run = made_up_run("run", {"interference": [grid_section()]})
+    test = run.tests[0]
     (found,) = with_characteristics(test).sections[0].characteristics
     assert (found.key, found.value) == (READS_WITHIN_LIMIT.key, 20_000)
     assert found.workload.offered_iops == 2000
     assert found.uncertainty is not None
     assert (found.uncertainty.low, found.uncertainty.high) == (20_000, 30_000)
+    (headline,) = headlines(replace(run, tests=(with_characteristics(test),)))
+    assert (headline.text, headline.sure) == ("20,000 IOPS", "20,000 to 30,000")
 
 
 @pytest.mark.parametrize(
@@ -322,16 +326,19 @@ def test_the_line_of_the_limit_is_unbroken() -> None:
     assert len(alone) == 2, "one line with two ends"
 
 
-def test_the_first_cell_shows_the_drift() -> None:
+@pytest.mark.parametrize(("factor", "words"), [(1.2, "+20 %"), (2.34, "+134 %"), (0.9967, "-0.33 %")])
+def test_the_first_cell_shows_the_drift(factor: float, words: str) -> None:
     """The drift of an interference section is the change of the mean read latency between the first and the repeated
-    measurement of the first cell. In this section, the latency rose by 20 %.
+    measurement of the first cell. The finding states it without an exponent.
     """
     section = grid_section()
     first = next(one for one in section.cells if one.workload.stream == "reader")
-    again = replace(first, all={**first.all, "latency_mean_us": 1.2 * (first.all["latency_mean_us"] or 0)})
+    again = replace(first, all={**first.all, "latency_mean_us": factor * (first.all["latency_mean_us"] or 0)})
     last = replace(made_up_section(FIRST_CELL_AGAIN, {READS: [1.0]}, steady=None), cells=(again,))
-    assert find_drift_percent(section, last) == pytest.approx(20)
+    assert find_drift_percent(section, last) == pytest.approx(100 * (factor - 1))
     assert find_drift_percent(section, replace(last, cells=())) is None
+    test = made_up_run("run", {"interference": [section, last]}).tests[0]
+    assert describe_grid(test, section).endswith(f"the mean read latency of the first cell changed by {words}")
 
 
 def known(value: float, half: float) -> dict[str, Uncertainty]:

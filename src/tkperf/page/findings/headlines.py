@@ -229,7 +229,8 @@ def _of_loads_together(test: TestResult, sections: Sequence[SectionResult]) -> I
         if labelled is not None:
             found, label, text, doubt = labelled
             headline = _made(test, section, found, label, text, value=found.value)
-            yield _Candidate(rank=0, headline=_with_doubt(headline, doubt))
+            sure = "" if found.value is None else describe_interval(found.value, found.uncertainty)
+            yield _Candidate(rank=0, headline=_with_doubt(replace(headline, sure=sure), doubt))
     factors = [(one, section) for section in sections for one in label_neighbours(section)]
     factors.sort(key=lambda one: -(one[0][3].factor or 0.0))
     for place, ((found, label, text, effect), section) in enumerate(factors):

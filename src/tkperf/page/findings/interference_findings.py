@@ -105,7 +105,11 @@ def _describe_none(grid: InterferenceGrid, point: LimitPoint) -> str:
 
 def _describe_drift(test: TestResult, section: SectionResult) -> str:
     drift = find_drift(test, section)
-    return "" if drift is None else f"; the mean read latency of the first cell changed by {drift:+.2g} %"
+    return "" if drift is None else f"; the mean read latency of the first cell changed by {_format_drift(drift)}"
+
+
+def _format_drift(drift: float) -> str:
+    return f"{drift:+.0f} %" if abs(drift) >= 10 else f"{drift:+.2g} %"
 
 
 def find_drift(test: TestResult, section: SectionResult) -> float | None:
@@ -142,7 +146,7 @@ def _find_doubt(grid: InterferenceGrid, point: LimitPoint, drift: float | None) 
     text is empty if there is no reason.
     """
     if drift is not None and abs(drift) > grid.rules.max_drift_percent:
-        return f"the mean read latency of the first cell changed by {drift:+.2g} % during the test"
+        return f"the mean read latency of the first cell changed by {_format_drift(drift)} during the test"
     return next((words for cell in grid.decisive_cells(point) if (words := describe_flags(cell))), "")
 
 

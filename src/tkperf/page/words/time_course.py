@@ -132,7 +132,8 @@ def describe_still_changing(timeline: Timeline) -> str:
     if change is None:
         return "still changing at the end"
     verb = "falling" if change < 0 else "rising"
-    return f"still {verb} at the end, by {abs(change):.2g} % in the last quarter"
+    percent = f"{abs(change):.0f}" if abs(change) >= 10 else f"{abs(change):.2g}"
+    return f"still {verb} at the end, by {percent} % in the last quarter"
 
 
 def _amount(timeline: Timeline, level: RateLevel) -> str:
