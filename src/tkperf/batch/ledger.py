@@ -273,7 +273,7 @@ def append_end(path: Path, ended: DriveEnded) -> None:
     file also contains the end. If the ledger's name now belongs to a pipe, to a file with several names, or to a file
     that is not a ledger, nothing is written.
     """
-    # The file is opened without blocking, because a pipe with this name would block.
+    # The file is opened without blocking. Otherwise, if a pipe had this name, tkperf would wait for another process.
     flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with suppress(OSError):
         descriptor = os.open(path, flags)

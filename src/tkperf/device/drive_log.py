@@ -247,8 +247,8 @@ class SmartctlTool:
         """Return the drive's facts, and choose the logs to read during the run.
 
         For an ATA drive, the statistics log is read only if no attribute counts the writes of the host, or if the
-        statistics contradict the attribute. A SCSI drive reports how much of its life is used in the log for solid
-        state drives.
+        statistics contradict the attribute. In its log for solid state drives, a SCSI drive reports how much of its
+        life is used.
         """
         document = self._ask(node)
         facts = smartctl.parse_drive_facts(document, drive=self._drive)

@@ -1,5 +1,6 @@
-"""The identity of a device according to the kernel (stat, sysfs and udev's database). The identity contains the numbers
-of the device, the other disks of this host with the same serial number, and the drives and files that the device uses.
+"""The identity of a device according to the kernel (stat, sysfs and udev's database). The identity contains the
+kernel's numbers of the device, a distinction from other disks of this host with the same serial number, and the drives
+and files that the device uses.
 
 The drives and files that a loop device, RAID set or mapping uses are identified by properties that stay the same after
 a reboot.

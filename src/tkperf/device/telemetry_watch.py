@@ -121,7 +121,7 @@ class TelemetryWatch:
 
     def _read_on(self) -> None:
         """Read the logs until the thread receives the order to end. A defect in this thread does not end the run, but
-        is recorded as a trouble.
+        is reported.
         """
         try:
             self._go_on()

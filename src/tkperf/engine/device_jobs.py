@@ -128,8 +128,8 @@ class Seeds:
         self.go_on(run_seed, resumptions=0)
 
     def go_on(self, run_seed: int, *, resumptions: int) -> None:
-        """Use the ``run_seed`` of a run that is resumed, but use seeds for the jobs that differ from those before the
-        interruption.
+        """Use the ``run_seed`` of a run that is resumed. The seeds of the following jobs differ from the seeds before
+        the interruption.
         """
         self.run_seed = run_seed
         self._resumptions = resumptions

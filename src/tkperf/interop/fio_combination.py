@@ -19,7 +19,7 @@ from tkperf.model.measurement import NO_IO, IoStats, Measurement, StreamPart, ad
 from tkperf.model.workload import Stream, combine
 from tkperf.procedures.own_workloads.parts import MOST_STREAMS, name_load
 
-# In a group with more loads than this number, a search of the other loads of each drive would take too long.
+# In a group with more loads than this number, a search for the other loads of each drive would take too long.
 _MOST_LOADS = 256
 # Options that name the files of a load. Loads with none of these options use files in the working directory.
 _PLACES = ("filename", "filename_format", "directory", "opendir", "rbdname", "pool", "volume", "uri")

@@ -30,7 +30,8 @@ from tkperf.model.workload import Access, Workload
 Job = Mapping[str, Any]
 
 SIDES = ("read", "write")
-# The name of a job without ``jobname``, such as an empty job next to the sum of its group (group_reporting).
+# The name of a job without ``jobname``, such as an empty job that fio reports in addition to the sum of its group
+# (group_reporting).
 NO_NAME = "(no name)"
 # FIO_JOBNAME_SIZE in fio's stat.h, without the final NUL. fio may cut the name in the middle of a character that
 # consists of several bytes.

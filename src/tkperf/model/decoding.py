@@ -3,8 +3,8 @@
 msgspec examines a type when it is used for the first time, and stores the description in the class before the
 description is complete. If two threads use a type for the first time at the same moment, the second thread reads an
 incomplete description, and the process ends with a segmentation fault. This crash was seen with msgspec 0.22.0 and
-Python 3.11 when a batch connected two hosts at once. Therefore only one thread at a time examines types. All code that
-decodes data into a type must call the functions of this module.
+Python 3.11 when a batch connected to two hosts at the same time. Therefore only one thread at a time examines types.
+All code that decodes data into a type must call the functions of this module.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ NO_USER_FACTS = UserFacts()
 
 
 def _readable_facts(info: RunInfo) -> Iterator[tuple[str, str]]:
-    """Yield the facts of a run file that can be read. A damaged run file may contain other values."""
+    """Yield those facts of a run file that can be read. A damaged run file may contain other values."""
     facts = info.options.get("facts")
     for name, text in facts.items() if isinstance(facts, dict) else ():
         if name in FACT_NAMES and isinstance(text, str) and on_one_line(text):
@@ -202,8 +202,8 @@ class RunInfo:
 
     @property
     def fills_members(self) -> bool:
-        """Return whether the members of a RAID set were filled before the set was created, instead of the set
-        itself.
+        """Return whether the members of a RAID set were filled before the set was created. If not, the set itself was
+        filled.
         """
         return self.suite == "raid" and self.device.get("preconditioned") == "members"
 

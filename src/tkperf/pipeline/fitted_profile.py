@@ -32,8 +32,7 @@ _USUAL_BYTES = 1_000_204_886_016
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestPhases:
-    """The phases of a test in the case that it ends as early as possible, and the limits of the test's length in
-    seconds.
+    """The phases of a test if the test ends as early as possible, and the limits of its length in seconds.
 
     Purges count as 0 s, because their length is not known.
     """

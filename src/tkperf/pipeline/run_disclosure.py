@@ -141,8 +141,8 @@ def describe_alterations(specification: str, alterations: tuple[str, ...]) -> st
 
 # The suite of TKperf is not a specification.
 _NO_SPECIFICATION = ("tkperf-2.2",)
-# The beginnings of changes that are choices. Options set thread count and queue depth only if the specification does
-# not define them.
+# The first words of changes that count as choices. Options set thread count and queue depth only if the specification
+# does not define them.
 _DEMAND = ("threads ", "queue depth ")
 
 

@@ -185,7 +185,7 @@ def section_plan(name: str) -> SectionPlan:
 
 def demand_search(profile: Profile, _active_range_bytes: int) -> Procedure:
     """Purge and precondition the drive, and run short steps at each demand until the greatest demand is steady. Then
-    choose the least sufficient demand.
+    choose the smallest demand that is sufficient.
     """
     table = profile.table(DemandSearchTable)
     yield Purge(section=SECTION)

@@ -144,7 +144,7 @@ def _exclusive_locks() -> Iterator[tuple[int, int]]:
 
 
 def _open_files(process: Path) -> list[_Open] | None:
-    """Return the open files of a process that have a path. None means that access is not allowed."""
+    """Return those open files of a process that have a path. None means that access is not allowed."""
     opened = []
     try:
         for link in (process / "fd").iterdir():

@@ -250,8 +250,8 @@ class ProcHostLooks:
         """Yield the total stall time of each kind of pressure, in s. The files contain ``some avg10=0.00 ...
         total=123``, in µs.
 
-        A group that was just entered is skipped, because its total cannot be compared with the total of the former
-        group. Source: Documentation/accounting/psi.rst.
+        If tkperf has just moved to another control group, the pressure of this group is skipped, because its total
+        cannot be compared with the total of the previous group. Source: Documentation/accounting/psi.rst.
         """
         before, self._own_group = self._own_group, self._read_once("self/cgroup")
         entered = self._own_group != before

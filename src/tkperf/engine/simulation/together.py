@@ -316,8 +316,8 @@ def _share(streams: Sequence[_OneStream], looks: dict[str, _Look], drive: Simula
 def _fit(
     streams: Sequence[_OneStream], looks: dict[str, _Look], flush_s: float, most: float
 ) -> tuple[dict[str, float], float]:
-    """Return rates of the streams that use no more than ``most`` of the drive's time, and the streams' common wait in
-    s.
+    """Return the rates at which the streams together use no more than the share ``most`` of the drive's time. Also
+    return the wait in s that is the same for all streams.
     """
 
     def rates(wait_s: float) -> dict[str, float]:

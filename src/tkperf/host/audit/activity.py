@@ -52,8 +52,8 @@ _HEAVY = re.compile(
 # If the name of a script does not show its purpose, only the commands in the script are examined.
 _HEAVY_COMMAND = re.compile(r"\bfstrim\b|checkarray|raid-check|mdcheck|e2scrub|\bscrub\b|updatedb|smartctl|sync_action")
 _LONGEST_CRON_BYTES = 1 << 20
-# The folders with the tables of the system and of users, and the folders with scripts. The value is the period in which
-# the scripts run.
+# The folders with cron's tables of the system and of users, and the folders with cron's scripts. The value is the
+# period in which scripts run. It is empty for tables, which contain their own times.
 _CRON_FOLDERS = {
     "etc/cron.d": "",
     "var/spool/cron/crontabs": "",
@@ -272,7 +272,7 @@ def _find_cron_work(root: Path) -> tuple[list[str], list[str]]:
     for path, period in files:
         if path.name.startswith(".") or not path.is_file():  # a read from a pipe would never end
             continue
-        # The name of a table may be the name of a user, so only the commands in the table are examined.
+        # The name of a cron table may be the name of a user, so only the commands in the table are examined.
         is_due = period and _HEAVY.search(path.name)
         try:
             with path.open("rb") as file:

@@ -1,6 +1,6 @@
 """A reader of fio's job files. It returns the jobs with their options.
 
-The format (fio's HOWTO, "Job file format", and tests with fio 3.33) differs from INI files in these points, so
+The format (fio's HOWTO, "Job file format", and tests with fio 3.33) differs from INI files in the following points, so
 configparser cannot read it. Sections with the same name are different jobs. A global section applies only to the jobs
 below it, and every section whose name begins with ``global`` is a global section. Indented lines are options, not
 continuations. ``;`` and ``#`` begin a comment anywhere in a line.
