@@ -89,12 +89,15 @@ for artefact in $artefacts; do
     *)
         fresh "$artefact"
         case $artefact in
-        wheel) found=$(echo "$dist"/tkperf-*.whl) ;;
-        sdist) found=$(echo "$dist"/tkperf-*[0-9].tar.gz) ;;
-        archive) found=$(echo "$dist"/tkperf-*-linux-*.tar.gz) ;;
+        wheel) pattern='^tkperf-.*\.whl$' ;;
+        sdist) pattern='^tkperf-[^-]*\.tar\.gz$' ;;
+        archive) pattern='^tkperf-.*-linux-.*\.tar\.gz$' ;;
         *) echo "try-deb: no artefact is called $artefact" >&2; exit 1 ;;
         esac
-        [ -e "$found" ] || { echo "try-deb: $dist contains no $artefact (make $artefact)" >&2; exit 1; }
+        # The folder may also contain artefacts of other commits, so the newest file is tested.
+        # shellcheck disable=SC2012
+        found=$dist/$(ls -t "$dist" | grep -m 1 -e "$pattern" || true)
+        [ -f "$found" ] || { echo "try-deb: $dist contains no $artefact (make $artefact)" >&2; exit 1; }
         cp "$found" "$root/opt/"
         inside "$artefact"
         ;;
