@@ -101,7 +101,9 @@ def put_packages(uv: Uv, *where: str | Path, python: Path, extras: tuple[str, ..
         locked,
     )
     wheels = uv.folder / "wheel"
-    uv.call("build", "--wheel", "--python", python, "--out-dir", wheels, SOURCES)
+    # The build runs code of other packages, possibly as root, so their hashes are checked like those of the packages.
+    locked_build = ("--build-constraints", SOURCES / "scripts/build.txt", "--require-hashes")
+    uv.call("build", "--wheel", *locked_build, "--python", python, "--out-dir", wheels, SOURCES)
     # Packages are copied, because linked files would have the file modes of the cache. The wheel of tkperf is installed
     # by its name, because the installed tree would otherwise contain the path of the wheel.
     pip = ("pip", "install", "--link-mode", "copy", "--no-deps", "--python", python, *where)

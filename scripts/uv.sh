@@ -3,8 +3,8 @@
 # it is missing.
 #   scripts/uv.sh FOLDER
 set -eu
-UV_VERSION=0.13.8
 folder=$1
+locked=$(dirname "$0")/uv.txt
 
 if command -v uv; then
     exit 0
@@ -15,8 +15,9 @@ for uv in "$folder/bin/uv" "$(dirname "$0")/../.tools/bin/uv"; do
         exit 0
     fi
 done
-printf 'setup: installing uv %s into %s\n' "$UV_VERSION" "$folder" >&2
+printf 'setup: installing %s into %s\n' "$(grep -o '^uv==[0-9.]*' "$locked")" "$folder" >&2
 "${PYTHON:-python3}" -m venv --clear "$folder"
 # pip is started with python -m, because a script cannot be started from a path that contains spaces or is too long.
-"$folder/bin/python" -m pip install --quiet --disable-pip-version-check "uv==$UV_VERSION" >&2
+"$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
+    --require-hashes --requirement "$locked" >&2
 printf '%s\n' "$folder/bin/uv"

@@ -15,7 +15,8 @@ if [ -z "${SOURCE_DATE_EPOCH:-}" ]; then
 fi
 export SOURCE_DATE_EPOCH
 # The certificates of the system are used, as in setup.sh.
-UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} "$(sh scripts/uv.sh .tools)" build --quiet --out-dir "$work/dist"
+UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} "$(sh scripts/uv.sh .tools)" build --quiet --out-dir "$work/dist" \
+    --build-constraints scripts/build.txt --require-hashes
 folder=${1:-dist}
 mkdir -p "$folder"
 # Each commit has a different version, but commands such as pipx install "$(ls dist/*.whl)" need a single wheel.

@@ -5,8 +5,10 @@ that was moved.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -121,3 +123,20 @@ def test_the_pages_say_how_tkperf_comes_on_the_path() -> None:
     demo = (SOURCES / "scripts/demo.sh").read_text(encoding="utf-8")
     assert "/.venv/bin/tkperf" in demo
     assert "sudo make install" in demo
+
+
+def test_downloaded_programs_have_hashes() -> None:
+    """uv and the packages that build tkperf run with the rights of root if root installs tkperf. A fixed version and
+    hashes of the files therefore protect their download, and pyproject.toml names the same versions.
+    """
+    locked = {name: (SOURCES / f"scripts/{name}.txt").read_text(encoding="utf-8") for name in ("uv", "build")}
+    for text in locked.values():
+        packages = re.split(r"^(?=\w)", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE), flags=re.MULTILINE)[1:]
+        assert packages
+        assert all(re.match(r"\S+==\S+ \\\n    --hash=sha256:[0-9a-f]{64}", package) for package in packages)
+    project = tomllib.loads((SOURCES / "pyproject.toml").read_text(encoding="utf-8"))
+    for requirement in project["tool"]["uv"]["build-constraint-dependencies"]:
+        assert f"\n{requirement} \\\n" in locked["build"]
+    assert '--require-hashes --requirement "$locked"' in (SOURCES / "scripts/uv.sh").read_text(encoding="utf-8")
+    for caller in ("scripts/wheel.sh", "scripts/packages.py"):
+        assert "--require-hashes" in (SOURCES / caller).read_text(encoding="utf-8")
