@@ -72,13 +72,17 @@ NUMBERS = [
         (RESULTS_BYTES / MIB, tkperf_xml.MOST_BYTES / MIB),
     ),
     ("docs/how-to/import.md", r"All files together may contain at most ([\d,]+) results", (fio_json.MOST_RESULTS,)),
-    ("docs/how-to/import.md", r"(\d+) MiB are always allowed", (fio_documents.ALWAYS_BYTES / MIB,)),
+    (
+        "docs/how-to/import.md",
+        r"does not apply to a file that needs at most (\d+) MiB",
+        (fio_documents.ALWAYS_BYTES / MIB,),
+    ),
     ("docs/how-to/import.md", r"as many latency bins as fio has \(([\d,]+)\)", (fio_result._FIO_BINS,)),
     ("docs/how-to/import.md", r"such as more than ([\d,]+) threads", (LARGEST_DEMAND,)),
     ("docs/how-to/import.md", r"A run file may contain at most ([\d,]+) sections", (fio_json.MOST_SECTIONS,)),
     ("docs/how-to/import.md", r"ran for less than (\d+) % of its `runtime`", (100 * WHOLE,)),
     ("docs/how-to/import.md", r"at most (\d+) kinds of warnings", (MOST_WARNINGS,)),
-    ("docs/how-to/import.md", r"mix \(to (\d+) %\)", (fio_result.USUAL_MIX_STEP,)),
+    ("docs/how-to/import.md", r"mix \(rounded to a multiple of (\d+) %\)", (fio_result.USUAL_MIX_STEP,)),
     ("docs/how-to/import.md", r"sequential blocks of (\d+) KiB and more", (fio_rounds.LARGE_BLOCK_BYTES / KIB,)),
     # Sentences about ``tkperf serve``.
     (
@@ -96,7 +100,7 @@ NUMBERS = [
     ("docs/how-to/serve.md", r"`month` \| (\d+) values of (\d+) characters each", bounds.PARAMETERS["month"]),
     (
         "docs/how-to/serve.md",
-        r"`q` \| (\d+) characters, of which the first (\d+) words",
+        r"`q` \| (\d+) characters; the server uses the first (\d+) words",
         (bounds.PARAMETERS["q"].characters, bounds.MOST_WORDS),
     ),
     ("docs/how-to/serve.md", r"any other parameter \| once, (\d+) characters", (bounds.OTHER_PARAMETER.characters,)),
@@ -120,8 +124,8 @@ NUMBERS = [
     ("docs/how-to/serve.md", r"`Retry-After: (\d+)`", (bounds.RETRY_AFTER_S,)),
     (
         "docs/how-to/serve.md",
-        r"A page lists (\d+) rows. A page with batches contains fewer rows, so that it shows at most (\d+) "
-        r"runs. A facet shows its (\d+) most",
+        r"A page lists (\d+) rows. A page of the list that contains batches has fewer rows, so that the page shows at "
+        r"most (\d+) runs. A facet shows its (\d+) most",
         (bounds.PAGE_ITEMS, bounds.PAGE_RUNS, bounds.MOST_CHOICES),
     ),
     ("docs/how-to/serve.md", r"The server lists at most ([\d,]+) run files", (bounds.MOST_FILES,)),
@@ -205,7 +209,7 @@ NUMBERS = [
     ),
     (
         "docs/how-to/host.md",
-        r"little memory \((\d+) GB\) or few tasks \((\d+)\)",
+        r"a limit of memory below (\d+) GB, or fewer than (\d+) tasks",
         (system.NEEDED_MEMORY_BYTES / 1e9, system.NEEDED_PIDS),
     ),
     ("docs/how-to/host.md", r"may open fewer than (\d+) files", (system.NEEDED_FILES,)),
@@ -223,7 +227,7 @@ NUMBERS = [
     # Sentences about batches, reports, mail and tests.
     ("docs/how-to/batches.md", r"`drives` \| (\d+) to (\d+)", (1, batch_drives.MOST_DRIVES)),
     ("docs/how-to/batches.md", r"start at least ([\d.]+) s apart", (conductor.APART_S,)),
-    ("docs/how-to/background.md", r"if both together need at most (\d+) MB", (MOST_ATTACHED_BYTES / 1e6,)),
+    ("docs/how-to/background.md", r"The attachments may need at most (\d+) MB in total", (MOST_ATTACHED_BYTES / 1e6,)),
     ("docs/reference/reports.md", r"at most (\d+) MiB. You can delete both", (result_cache.MOST_BYTES / MIB,)),
     ("docs/reference/reports.md", r"Note \(at most ([\d,]+) characters each\)", (LONGEST_FACT,)),
     (
@@ -278,13 +282,13 @@ NUMBERS = [
     ),
     (
         "docs/explanation/method.md",
-        r"lies (\d+) standard deviations below the level before, and lasts (\d+) values",
+        r"it is at least (\d+) standard deviations lower, and it lasts for at least (\d+) values",
         (levels.NOISE_SIGMAS, levels.LASTING),
     ),
     (
         "docs/explanation/method.md",
-        r"it is at most (\d+) % of the level before, it lies (\d+) standard deviations below that level, and the fall "
-        r"is (\d+) times as large as any rise",
+        r"the value is at most (\d+) % of the level before the fall, it is at least (\d+) standard deviations below "
+        r"this level, and the fall is at least (\d+) times as large as any rise",
         (100 * levels.NEARLY_NOTHING, levels.STALL_SIGMAS, levels.DEEPER_THAN_RISES),
     ),
     (
@@ -294,7 +298,8 @@ NUMBERS = [
     ),
     (
         "docs/explanation/method.md",
-        r"if the product is below 1 in ([\d,]+), and if there are at least (\d+) spikes at (\d+) % of the places",
+        r"the product is below 1 in ([\d,]+), the pattern contains at least (\d+) spikes, and at least (\d+) % of the "
+        r"expected positions",
         (1 / spikes.MOST_CHANCE, spikes.LEAST_SPIKES, 100 * spikes.LEAST_SHARE),
     ),
     (
@@ -309,12 +314,12 @@ NUMBERS = [
     ),
     (
         "docs/explanation/method.md",
-        r"the first slice within (\d+) % of the median of the earlier stream's slices",
+        r"the first slice whose rate is at most (\d+) % below the median of the earlier stream's slices",
         (100 * characteristics_search.RECOVERED_WITHIN,),
     ),
     (
         "docs/explanation/method.md",
-        r"the slice must lie within (\d+) standard deviations",
+        r"the tolerance is (\d+) of these standard deviations",
         (characteristics_search.RECOVERED_SIGMAS,),
     ),
     ("docs/explanation/method.md", r"abs\(M\) > ([\d.]+)\.", (OUTLIER_SCORE,)),
@@ -337,7 +342,7 @@ NUMBERS = [
         r"A purge waits at most (\d+) s for a reading under way, and the end of a run waits at most (\d+) s",
         (telemetry_watch.PAUSE_LIMIT_S, telemetry_watch.FINISH_LIMIT_S),
     ),
-    ("docs/explanation/telemetry.md", r"must advance by at least (\d+) increments", (LEAST_UNITS,)),
+    ("docs/explanation/telemetry.md", r"advanced by at least (\d+) increments", (LEAST_UNITS,)),
     ("docs/explanation/safety.md", r"tkperf reads at most ([\d.]+) GB of zeros", (round(READ_LIMIT_BYTES / 1e9, 1),)),
     ("docs/how-to/fleet.md", r"no message from your machine for (\d+) seconds", (messages.SILENCE_LIMIT_S,)),
     (
@@ -347,7 +352,7 @@ NUMBERS = [
     ),
     (
         "docs/how-to/batches.md",
-        r"A drive is \*slowed\* if the drive loses more than (\d+) % of its read rate",
+        r"A drive counts as \*slowed\* if its read rate falls by more than (\d+) %",
         (100 * TOLERATED_LOSS,),
     ),
     ("docs/how-to/batches.md", r"With `--no-probe`, tkperf assumes (\d+) MB/s", (ASSUMED_FILL_BYTES_PER_S / 1e6,)),
@@ -382,7 +387,8 @@ PLANS = [
     ),
     (
         "docs/how-to/endurance.md",
-        r"fills a drive (\d+) to (\d+) times \(calculated for a drive of 240 GB with a write rate of 500 MB/s\)",
+        r"writes the capacity of the drive (\d+) to (\d+) times \(calculated for a drive of 240 GB with a write rate "
+        r"of 500 MB/s\)",
         ["sim:sata-ssd", "--rate", "500MB/s"],
         ("least_written_bytes", "most_written_bytes"),
         240e9,
@@ -442,18 +448,18 @@ def test_the_simulated_drives_are_those_of_the_table() -> None:
         if isinstance(model, FlashModel):
             assert (model.slc_bytes > 0) is name.startswith("client")
     half, sata = PRESET_MODELS["unsteady"], PRESET_MODELS["sata-ssd"]
-    assert "half the capacity" in rows["unsteady"]
+    assert "half of the capacity" in rows["unsteady"]
     assert half.capacity_bytes == pytest.approx(sata.capacity_bytes / 2, rel=0.01)
     cliffs = PRESET_MODELS["cliffs"].misbehaviour
-    assert "to a third for six minutes in every 45" in rows["cliffs"]
+    assert "to a third for six minutes, every 45 minutes" in rows["cliffs"]
     assert (cliffs.cliff_lasts_s, cliffs.cliff_every_s) == (360, 2700)
     assert cliffs.cliff_share == pytest.approx(1 / 3, abs=0.01)
     spikes = PRESET_MODELS["spikes-13min"].misbehaviour
     assert "no I/O for 0.4 s every 13 minutes" in rows["spikes-13min"]
     assert (spikes.stall_s, spikes.stall_every_s) == (0.4, 13 * 60)
     dying = PRESET_MODELS["dying"].misbehaviour
-    assert "loses 30 % of its rate with each capacity written" in rows["dying"]
-    assert "after six capacities" in rows["dying"]
+    assert "loses 30 % of its rate each time its whole capacity is written" in rows["dying"]
+    assert "after six times the capacity is written" in rows["dying"]
     assert (dying.weaker_per_fill, dying.fails_after_fills) == (0.3, 6)
 
 
