@@ -2,14 +2,14 @@
 
 The script compares steps of tkperf with the same fio job that is started by hand, in alternating pairs.
 
-fio uses direct I/O on a file in memory (tmpfs). Two jobs of the load use up two CPUs, so any other work on these CPUs
-affects the latencies.
+fio uses direct I/O on a file in memory (tmpfs). The two jobs of the load use up two CPUs, so any other work on these
+CPUs affects the latencies.
 
 One half of each pair is a step that tkperf's engine runs, while tkperf also reads the counters of a device, as in a
 run. The other half is the same job file with ``fio --output-format=json+``. fio is called in this way both before and
 after the step. A change in the speed of the machine therefore affects both halves equally. The two plain calls show how
-much such calls differ even without tkperf. A further call with ``--status-interval=1`` shows the effect of the reports
-from which the samples of each second are made.
+much such calls differ even without tkperf. A further call with ``--status-interval=1`` shows the effect of fio's
+reports of each second, from which tkperf makes its samples.
 
 The script prints the medians of the pairs' ratios, their 95 % intervals (ranks of the sorted ratios according to the
 binomial distribution) and the spread of the ratios. It also prints how often fio's job threads lost their CPUs, the CPU
@@ -116,15 +116,17 @@ def by_tkperf(permit: ErasePermit, step: Step, counters: Counters) -> tuple[Figu
     finally:
         engine.close()
     measurement = execution.measurement
-    # The last report of fio arrives when fio ends, so it does not cover a second.
+    # The last report of fio arrives when fio ends, and does not cover a whole second.
     samples_s = sum(sample.duration_s for sample in measurement.samples[1 : len(cpu_s)])
     share = (cpu_s[-1] - cpu_s[0]) / samples_s if samples_s else float("nan")
     return figures_of(measurement, execution.output), share
 
 
 def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[str, float]:
-    """Return the ratios of one kind of call to the plain calls before and after it, for each pair. Also return the
-    ratios between the two plain calls of each pair.
+    """Return the median, the 95 % interval and the extremes of the ratios of one figure.
+
+    The ratio of a call of this kind is its figure divided by the geometric mean of the figures of the plain calls
+    before and after it. The ratio of the second plain call is its figure divided by the figure of the first plain call.
     """
 
     def plain(one: dict[str, Figures]) -> float:
@@ -166,8 +168,8 @@ def find_beyond(result: dict[str, dict[str, dict[str, float]]]) -> list[str]:
 
 
 def read_options(doc: str) -> tuple[argparse.Namespace, Step]:
-    """Return the options for a comparison of pairs of steps, and the step that they describe. ``doc`` is the docstring
-    of the script.
+    """Return the options for a comparison of pairs of steps, and the step that these options describe. ``doc`` is the
+    docstring of the script.
     """
     parser = argparse.ArgumentParser(description=doc.split("\n", maxsplit=1)[0])
     parser.add_argument("--pairs", type=int, default=30)

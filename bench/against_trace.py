@@ -3,11 +3,10 @@
 The script compares a run on a loop device with the kernel's trace of every I/O.
 
 The run consists of two rounds of 4 KiB random reads with one outstanding I/O. With one outstanding I/O, fio processes
-each I/O as soon as it completes. No other I/O delays the processing. The trace contains the times at which each I/O was
-queued, passed to the driver and completed. The script prints the mean and the percentiles according to tkperf and
-according to the trace. The times in the trace are exact and not rounded to buckets. With --json, the script writes the
-same data as JSON. The exit status is 1 if a difference is beyond its limit. The script needs root (loop device,
-tracefs).
+each I/O as soon as it completes. No other I/O delays fio. The trace contains the times at which each I/O was queued,
+passed to the driver and completed. The script prints the mean and the percentiles according to tkperf and according to
+the trace. The times in the trace are exact and not rounded to buckets. With --json, the script writes the same data as
+JSON. The exit status is 1 if a difference is beyond its limit. The script needs root (loop device, tracefs).
 
     python bench/against_trace.py [--folder /var/tmp] [--step-s 10] [--json FILE]
 """

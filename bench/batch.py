@@ -51,7 +51,7 @@ TKPERF = Path(sys.executable).parent / "tkperf"
 PARTS = ("supervisor", "gaps", "page")
 LOOK_EVERY_S = 0.1
 SAMPLE_EVERY_S = 0.0005
-# A step of one kind lasts longer than this time. A shorter burst of I/Os does not belong to a step.
+# A burst of I/Os of one kind that is shorter than this time is not a step.
 APART_S = 1.0
 MANY = 100
 IMAGE_BYTES = 256 << 20
@@ -265,8 +265,8 @@ def sampled(devices: Sequence[str], path: Path) -> Iterator[None]:
 
 
 def idle_gaps_ms(samples: np.ndarray, devices: int, steps: int) -> list[float]:
-    """Return the gaps from the last I/O of one kind to the first I/O of the other kind, for each device. The steps
-    alternate between reads and writes.
+    """Return the gaps from the last I/O of one kind to the first I/O of the other kind, for each device. The steps of
+    the batch alternate between reads and writes.
     """
     gaps = []
     for device in range(devices):
@@ -321,8 +321,8 @@ def describe(name: str, found: Sequence[float], costs: Sequence[Costs]) -> dict[
 
 
 def extrapolate(one: dict[str, float], several: dict[str, float], drives: int) -> None:
-    """Print the share of a CPU that a batch would use with steps of a minute. One part of this share is constant and is
-    used for watching the drives. The other part is used for each step.
+    """Print the share of a CPU that a batch would use with steps of a minute. One part of this share is constant: the
+    CPU time for watching the drives. The other part is the CPU time for each step.
     """
     per_step = (several["cpu_percent"] - one["cpu_percent"]) / (several["steps_per_s"] - one["steps_per_s"])
     looking = one["cpu_percent"] - per_step * one["steps_per_s"]

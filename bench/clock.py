@@ -6,7 +6,7 @@ If fio selects its clock itself, it tests the clock when it starts, with a threa
 for the next step while the preceding step is still running. In this script, two jobs use up two CPUs on a file in
 memory (tmpfs). Near the end of each step, tkperf's engine prepares the next step: once with ``clocksource=cpu``, which
 omits the test, and twice without this option. The two steps without the option show how much steps with the same
-settings differ.
+settings differ from each other.
 
 The script prints the medians of the pairs' ratios of p99.9 latency, longest latency and IOPS, with their 95 % intervals
 (ranks of the sorted ratios according to the binomial distribution). For each figure, it also prints in how many pairs
@@ -102,7 +102,7 @@ def main() -> None:
         permit = grant_permit(hold_target(read_identity(file)), confirmed_id=str(file)).redeem()
         for number in range(options.pairs):
             kinds = ((TESTED, None), (WITHOUT, "cpu"), (AGAIN, None))
-            # The order of the three kinds rotates from pair to pair.
+            # The three kinds of steps rotate: each kind is the first in every third pair.
             turn = number % len(kinds)
             rounds.append(
                 {which: measure(permit, step, clocksource) for which, clocksource in (*kinds[turn:], *kinds[:turn])}

@@ -1,6 +1,6 @@
 """Measure how often noise changes a conclusion.
 
-The script tests every known conclusion on many noisy copies of the seconds.
+The script tests every known conclusion on many noisy copies of its series.
 
 Each second of a copy is multiplied by white noise of 1 %, with a different seed for each copy. A second variant of each
 copy lacks the last tenth. In this variant, the script judges only conclusions about times before the cut. The script
@@ -32,7 +32,8 @@ from tests.analysis.known_conclusions import CASES, Case, noise_of
 from tests.analysis.named_series import SERIES, NamedSeries, cut_off_last_tenth, find_differences, multiply_by_noise
 
 LEAST_ALIKE = 0.95
-# The conclusions about changes over time, with the first words of the differences that belong to each conclusion.
+# The conclusions about changes over time. The values are the first words of the differences that belong to each
+# conclusion.
 OF_A_COURSE = {
     "fresh and second level": ("levels", "fresh", "first", "second"),
     "settled or not": ("settled:",),
@@ -69,7 +70,7 @@ class Known:
 
 
 def try_series(named: NamedSeries, copies: int) -> Known:
-    """Return how often the conclusions about changes over time are found in copies of a series."""
+    """Return how often tkperf finds the known changes over time in noisy copies of a series."""
     series = named.build()
     known = Known(name=named.name, conclusions=tuple(OF_A_COURSE), copies=copies)
     for seed in range(copies):
@@ -123,7 +124,7 @@ def print_table(found: list[Known]) -> None:
 
 
 def judge_drawn(numbers: range) -> float:
-    """Return the share of drawn series in which all conclusions are found."""
+    """Return the share of the randomly drawn series in which tkperf finds all known conclusions."""
     right = 0
     for number in numbers:
         named = draw_series(number)

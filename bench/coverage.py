@@ -81,7 +81,7 @@ def strays(series: FloatArray, chance: Chance) -> FloatArray:
 
 
 def shifts(series: FloatArray, chance: Chance) -> FloatArray:
-    """Return series of which three in ten change their level at a random round. The new level differs by up to 15 %."""
+    """Return series. Three in ten of them change their level at a random round, by up to 15 %."""
     trials, values = series.shape
     at = chance.integers(WINDOW, values, (trials, 1))
     by = chance.uniform(-0.15, 0.15, (trials, 1)) * (chance.random((trials, 1)) < 0.3)
@@ -128,8 +128,8 @@ def find_steady(series: FloatArray) -> Steady | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """The results for a number of steady windows: shares in percent, and half of the median width of the interval in
-    percent.
+    """The results for a number of steady windows: three shares in percent, and half of the median width of the interval
+    in percent.
     """
 
     windows: int
@@ -254,8 +254,8 @@ def shares_of_buckets(mean_ns: float) -> FloatArray:
 
 
 USUAL, SLOW = shares_of_buckets(100_000), shares_of_buckets(1_000_000)
-"""Shares of I/Os in each bucket: with a mean latency of 0.1 ms, and during bursts, in which I/Os take ten times as
-long.
+"""Shares of I/Os in each bucket, first with a mean latency of 0.1 ms, and then during bursts, in which I/Os take ten
+times as long.
 """
 
 

@@ -5,10 +5,11 @@ foreign fio reads or writes the device, programs use up the CPUs, tkperf's cgrou
 stops fio or tkperf.
 
 The script then reads the run file. It counts how many of the affected steps are marked, and how many of the undisturbed
-steps are marked. A step counts as affected if it lost more than 5 % of its result compared with the median of the same
-cell in undisturbed steps. The loss must also exceed the scatter of these steps. With a CPU limit, the kernel must also
-have counted that it stopped the process. With a foreign fio, a step also counts as affected if this fio transferred
-more than 5 % of its bytes. The script needs root. It prints a table, and lists each step that is marked wrongly.
+steps are marked. A step counts as affected if its result differs by more than 5 % from the median of the same cell in
+undisturbed steps. The difference must also exceed the scatter of these steps. With a CPU limit, the kernel must also
+have counted that it stopped the process. With a foreign fio, a step counts as affected only if this fio transferred
+more than 5 % of the bytes that the step transferred. A step during which tkperf was stopped always counts as affected.
+The script needs root. It prints a table, and lists each step that is marked wrongly.
 
     python bench/disturbance.py [--kinds foreign,burners,quota,stop-fio,stop-tkperf] [--runs 4]
         [--quiet-runs 4] [--step-s 10] [--folder /var/tmp] [--seed 1]
@@ -122,8 +123,8 @@ def foreign(device: str, _pid: int, step_s: float, chance: random.Random) -> Act
 
 
 def burners(_device: str, _pid: int, step_s: float, chance: random.Random) -> Act:
-    """Use up CPU time in user mode or in the kernel. The priority is lower than fio's or the same, and the number of
-    programs is one or exceeds the number of CPUs.
+    """Use up CPU time in user mode or in the kernel. The priority of the programs is lower than fio's or the same.
+    Their number lies between one and twice the number of CPUs.
     """
     count = chance.randint(1, 2 * len(os.sched_getaffinity(0)))
     wait_s, lasting_s = stretch(step_s, chance)
@@ -172,7 +173,7 @@ def throttled_times() -> int:
 
 
 def quota(_device: str, _pid: int, step_s: float, chance: random.Random) -> Act:
-    """Limit the CPU time of tkperf. If the limit exceeds the CPU time that the load needs, the kernel never stops a
+    """Limit the CPU time of tkperf. If the limit exceeds the CPU time that the load needs, the kernel never throttles a
     process, so the steps do not count as affected.
     """
     wait_s, lasting_s = stretch(step_s, chance)
@@ -266,8 +267,8 @@ def run(
             if event["event"] != "StepStarted" or event["kind"] != StepKind.ROUND:
                 continue
             if kind is not None and chance.random() < DISTURBED_SHARE:
-                # tkperf announces a step only after it has stored the preceding step. The announcement can therefore be
-                # a third of a second late.
+                # tkperf announces a step only after it has stored the preceding step. The announcement can therefore
+                # arrive a third of a second after the beginning of the step.
                 key = (event["number"], event["position"])
                 done[key] = KINDS[kind](device, process.pid, step_s, chance)
     record = read_run(folder / f"{name}.tkperf")
@@ -310,8 +311,8 @@ def judge(steps: list[StepRecord], done: dict[Key, Act], kind: str | None, found
             moved = act.end()
             usual = undisturbed.get(step.position)
             lost = 0.0 if not usual else abs(1 - step.measurement.iops / median(usual))
-            # If tkperf was stopped, this value is the share of the step during which tkperf did not run. A stop does
-            # not necessarily change the result of the step.
+            # A step during which tkperf was stopped always counts as affected, because the stop does not necessarily
+            # change the result of the step.
             strong = lost > max(COUNTS, scatter(usual)) or kind == "stop-tkperf"
             if moved is not None:
                 strong = moved / step.measurement.bytes > COUNTS

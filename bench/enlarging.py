@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 Enlarge = Callable[[sqlite3.Connection, int], None]
-"""A function that enlarges an open run file to about the given number of bytes."""
+"""A function that enlarges an open run file by about the given number of bytes."""
 
 CASES: dict[str, Enlarge] = {}
 

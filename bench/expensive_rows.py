@@ -459,8 +459,8 @@ def telemetry_drives(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def telemetry_heat(db: sqlite3.Connection, size: int) -> None:
-    """Add readings and long steps. Every second reading shows throttling, and each step lasts as long as all readings
-    together.
+    """Add a reading for each second, and extend the steps. Each reading shows throttling, and each step is longer than
+    the time that all readings cover.
     """
     copy_rows(db, "telemetry", size // 90, at_s="n", thermal_1_s="n", source="'nvme'", percentage_used="1")
     db.execute("UPDATE step SET started_s = 0, duration_s = 1e9")

@@ -1,4 +1,4 @@
-"""Measure how long ``rank`` and ``export`` take for each run.
+"""Measure how long ``tkperf rank`` and ``tkperf export`` take for each run.
 
 The script measures a first call and later calls, and the time of queries on the exported data set.
 

@@ -168,7 +168,7 @@ def full_block_mixes(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_areas(db: sqlite3.Connection, size: int) -> None:
-    """Add areas of a hard disk in a hundred sections. All areas have the same workload."""
+    """Add areas of a hard disk to a hundred sections. All areas have the same workload."""
     copy_steps(
         db,
         share(MOST_ROWS["step"], size),
@@ -376,7 +376,7 @@ def full_tests(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_of_rows(db: sqlite3.Connection, size: int) -> None:
-    """Fill every table to the same share of its limit."""
+    """Fill every table up to the same share of its limit."""
     part = size // 2
     full_workloads_of_sections(db, part)
     full_readings_of_drives(db, part)
@@ -389,8 +389,8 @@ def full_of_rows(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_of_seconds_and_workloads(db: sqlite3.Connection, size: int) -> None:
-    """Add four kinds of rows: streams with their seconds, workloads with their histograms, throttling, and readings of
-    drives.
+    """Add four kinds of rows: streams with their seconds, workloads with their histograms, readings that show
+    throttling, and readings of further drives.
     """
     full_workloads_with_histograms(db, size // 3)
     full_seconds_of_streams(db, size)
@@ -517,7 +517,7 @@ def full_names_of_tests(db: sqlite3.Connection, size: int) -> None:
 
 
 def repeat_figures(db: sqlite3.Connection, times: int) -> None:
-    """Repeat the figures of the section from which the cases copy a step."""
+    """Repeat the figures of the section from which the cases of this module copy a step."""
     (row, section), (text,) = (
         db.execute("SELECT test_id, section FROM step WHERE kind = 'round' ORDER BY sequence").fetchone(),
         db.execute(

@@ -124,8 +124,8 @@ def build_steps(step_s: float) -> tuple[Step, ...]:
 
 
 def build_procedure(steps: tuple[Step, ...], cycles: int, rounds: int) -> Procedure:
-    """Yield cycles. Each cycle consists of a fill, a number of rounds that depends on a verdict, two streams, an idle
-    time, and further rounds.
+    """Yield the phases of several cycles. Each cycle consists of a fill, a number of rounds that depends on a verdict,
+    two streams, an idle time, and further rounds.
     """
     tracked, stream_s = steps[-1].workload, 3.0
     for cycle in range(cycles):
@@ -253,9 +253,7 @@ def run_tkperf(
 
 
 def name_kind(before: StepRecord, after: StepRecord, round_end: str) -> str | None:
-    """Return the kind of hand-over between two steps. Return None if the second step is a fill, or if both steps belong
-    to the same stream or have no other kind of hand-over.
-    """
+    """Return the kind of hand-over from one step to the next. Return None if the second step is a fill."""
     stream = StepKind.CONTINUOUS
     if after.kind is StepKind.FILL:
         return None

@@ -48,7 +48,7 @@ MOST_MEMORY_MB = 600.0
 # reserves a terabyte of addresses.
 STOP_CPU_S, STOP_ADDRESSES = 60, 8 << 30
 MB = 1_000_000
-# The search for the largest readable file ends when its size is known to within this share.
+# The search for the largest readable file ends when the size of this file is known to within this share.
 CLOSE_ENOUGH = 0.08
 
 HELD = "status held"
@@ -162,7 +162,8 @@ def measure(command: str, path: Path, base: Path, folder: Path) -> Cost:
         if command != "report":
             resource.setrlimit(resource.RLIMIT_AS, (STOP_ADDRESSES, STOP_ADDRESSES))
 
-    # The command must not find cached results of an earlier command. Only the cached script that draws charts remains.
+    # The command must not find results that an earlier command has cached. Only the cached script that draws charts
+    # remains.
     cache = folder / "cache"
     for kept in ("results", "overviews", "figures"):
         shutil.rmtree(cache / "tkperf" / kept, ignore_errors=True)

@@ -1,7 +1,7 @@
 """Measure how much memory `tkperf import` needs in relation to the size of the imported file.
 
 The script makes files of several shapes, and imports each file in a separate process. It prints the peak memory of the
-import minus the peak memory of an import without results, in MB and as a multiple of the file size.
+import minus the peak memory of an import of a file without results, in MB and as a multiple of the file size.
 
     python bench/import_memory.py [--megabytes 176] [--shape NAME ...]
 

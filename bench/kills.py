@@ -1,7 +1,7 @@
 """Kill a run with ``kill -9`` at random moments, resume it, and check that the file contains every step exactly once.
 
-In each trial, real fio measures a scratch file with the short profile. The run is killed at a random moment between the
-creation of its file and its end, and is then resumed. In every third trial, the resumed run is killed and resumed
+In each trial, real fio measures a scratch file with the short profile. The run is killed at a random moment after the
+creation of its file and before its end. It is then resumed. In every third trial, the resumed run is killed and resumed
 again. tkperf stores a step before a JSON event reports the end of the step, so the run file must contain all reported
 steps. The file must be readable, and no fio process may still be running. At the end, ``tests/resuming.py`` checks the
 file with SQL: the run must be complete, and no step may be lost or counted twice.
@@ -67,8 +67,8 @@ def _is_written(run_file: Path, before: int | None) -> bool:
 
 
 def kill_one(folder: Path, chance: random.Random) -> tuple[str, str]:
-    """Return which part of the run was interrupted, and the faults that were found afterwards. If no fault was found,
-    the second text is empty.
+    """Return which part of the run was interrupted, and the faults that were found in the run file afterwards. The
+    second text is empty if no fault was found.
     """
     run_file, scratch = folder / "run.tkperf", folder / "scratch"
     killed = Killed(

@@ -104,7 +104,7 @@ MASKS = (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of the reference. ``words`` contains the words after ``tkperf``. The word ``NAME`` is replaced with the
+    """A run of the reference. ``words`` contains the arguments of ``tkperf``. The word ``NAME`` is replaced with the
     name of the run.
     """
 

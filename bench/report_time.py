@@ -2,8 +2,9 @@
 
 For comparison, the script also runs the libraries with which TKperf 2.2 makes its report, on the same results.
 matplotlib draws the twelve plots at 300 dpi, and rst2pdf then typesets them with the tables. The script installs these
-libraries into a separate folder. Each measurement starts a new process. Before the measurements, one call that does not
-count compiles the modules. The printed ratio is the ratio of the medians.
+libraries into a separate folder. Each measurement starts a new process. Before the measurements, an additional call
+compiles the modules; its time is not counted. The printed ratio is the median of TKperf's libraries divided by the
+median of tkperf.
 
     python bench/report_time.py [--times 5] [--profile pts-e-1.1]
 
@@ -203,7 +204,9 @@ KINDS = {
 
 
 def measure_bytes(page: Path) -> dict[str, int]:
-    """Return the number of bytes for each kind of content in a page. ``text`` is all content of no other kind."""
+    """Return the number of bytes for each kind of content in a page. ``text`` contains all content that belongs to no
+    other kind.
+    """
     text = page.read_text("utf-8")
     sizes = {}
     for kind, begins in KINDS.items():

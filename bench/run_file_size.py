@@ -1,4 +1,4 @@
-"""Measure the size of a run file that contains 24 hours with one sample per second.
+"""Measure the size of a run file that contains one sample per second for 24 hours.
 
 The script measures a write saturation stream with real fio on a scratch file. It then writes these seconds repeatedly,
 minute by minute from a random start, until the file contains 24 hours. The size of a second depends on the number of

@@ -137,7 +137,9 @@ def measure_runs(address: str) -> None:
 
 
 def measure_list_beside(address: str, ids: Sequence[str]) -> None:
-    """Measure the time of the list of runs while other browsers wait for reports that the server still has to make."""
+    """Measure the response time of the list of runs while other browsers wait for reports that the server still has to
+    create.
+    """
     with ThreadPoolExecutor(len(ids)) as browsers:
         reports = [browsers.submit(fetch, f"{address}/runs/{run_id}") for run_id in ids]
         times_ms: list[float] = []

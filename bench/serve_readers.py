@@ -4,12 +4,12 @@ The script measures how long the steps of a run wait for their commits, with and
 
     .venv/bin/python bench/serve_readers.py [--browsers 50] [--steps 40] [--pace-s 1.0]
 
-A simulated write saturation of 11 h is first simulated up to its last hour without waiting. Then it runs a step every
-``--pace-s`` seconds. For half of these steps, ``tkperf serve`` does not run. For the other half, ``tkperf serve`` shows
-the run to browsers, which the script imitates with connections that read events. The script measures three figures in
-each half: the duration of commits (a call returns when its step is stored permanently), the locks of other processes on
-the file (read from ``/proc/locks`` every millisecond), and the time from the end of a commit to the event in each
-browser.
+The script simulates a write saturation test of 11 h. The first ten hours are simulated as fast as possible. From then
+on, a step runs every ``--pace-s`` seconds. For half of these steps, ``tkperf serve`` does not run. For the other half,
+``tkperf serve`` shows the run to browsers, which the script imitates with connections that read events. The script
+measures three figures in each half: the duration of commits (a call returns when its step is stored permanently), the
+locks of other processes on the file (read from ``/proc/locks`` every millisecond), and the time from the end of a
+commit to the event in each browser.
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ def take_time(argv: Sequence[str | Path], environment: Mapping[str, str]) -> Too
 
 
 def measure(argv: Sequence[str | Path], line: str | None, times: int) -> list[Took]:
-    """Return the times of n processes. A preceding process, which does not count, compiles modules and fills
-    the cache.
+    """Return the times of n processes. An additional first process compiles the modules and fills the cache. Its time
+    does not count.
     """
     environment = {} if line is None else {**_ASKED, "COMP_LINE": line}
     return [take_time(argv, environment) for _ in range(times + 1)][1:]
@@ -79,8 +79,8 @@ def print_row(what: str, measured: Sequence[Took]) -> None:
 
 
 def break_down(words: Sequence[str | Path]) -> dict[str, float]:
-    """Return the number of milliseconds that each package needs to load its own modules. The time for modules that
-    these modules import does not count.
+    """Return the number of milliseconds that each package needs to load its own modules. The loading time of modules
+    that these modules import does not count.
     """
     argv = [sys.executable, "-X", "importtime", "-m", "tkperf", *words]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)

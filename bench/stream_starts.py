@@ -5,11 +5,11 @@ The script also measures the time between the last I/O of the preceding step and
 Three streams (a reader, a writer, and a log with flushes) with 4, 16 and 64 threads in total run step after step on a
 loop device. tkperf's runner runs them and writes a run file. The kernel's trace contains the times at which each thread
 submitted its first I/O, and at which the last I/O of the preceding step completed. Each thread has a small offered
-rate, so that a thread starts late because of the gate, and not because it waits for a CPU. For each number of threads,
-the script prints two times: from the first I/O of the first thread to the first I/O of the last thread, and from the
-last completion of the preceding step to the first I/O of the last thread. The exit status is 1 if a figure is beyond
-its limit. The gap includes the time between two I/Os of a thread, so gaps are shorter at a higher rate (--iops). The
-script needs root (loop device, tracefs).
+rate. A thread therefore starts late only because of the gate, and not because it waits for a CPU. For each number of
+threads, the script prints two times: from the first I/O of the first thread to the first I/O of the last thread, and
+from the last completion of the preceding step to the first I/O of the last thread. The exit status is 1 if a figure is
+beyond its limit. The gap includes the time between two I/Os of a thread, so gaps are shorter at a higher rate (--iops).
+The script needs root (loop device, tracefs).
 
     python bench/stream_starts.py [--steps 16] [--step-s 2] [--threads 4 16 64] [--iops 100]
 """

@@ -128,7 +128,7 @@ def fill(device: str) -> None:
 
 
 def describe(ratios: Sequence[float]) -> dict[str, float]:
-    """Return the median of the ratios, and the two ends of its 95 % interval."""
+    """Return the median of the ratios, and the two ends of the 95 % interval of this median."""
     ascending = sorted(ratios)
     low, high = find_ranks(len(ascending))
     return {"median": statistics.median(ascending), "low_95": ascending[low], "high_95": ascending[high]}

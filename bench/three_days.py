@@ -43,7 +43,7 @@ TKPERF = [sys.executable, "-m", "tkperf"]
 NAME = 'name = "pts-e-1.1"\ntitle = "SNIA PTS-E 1.1 (2013)"'
 ENDS = "read_percent = 0\nslice_s = 60\nmax_slices = 1440\ncapacity_multiple = 4\nround_every_slices = 30"
 WRITES, TOGETHER = "0", "together"
-# Limits for the size of 24 hours: of a stream of writes, of a mix with a histogram for each direction, and of the four
+# Limits for the size of 24 hours of a stream of writes, of a mix with a histogram for each direction, and of the four
 # streams. The four streams also have histograms for trims and flushes.
 LIMITS_MB = {WRITES: 10.0, "65": 15.0, TOGETHER: 50.0}
 MOST_REPORT_RATIO = 2.0
@@ -136,7 +136,9 @@ def run(path: Path, options: Sequence[str], preset: str, hours: float) -> None:
 
 
 def hours_done(path: Path) -> float:
-    """Return the progress of a run under way in hours, as another process sees it."""
+    """Return the time in hours from the start of a running test to the start of its newest stored step. The function
+    reads the run file while another process writes to it.
+    """
     try:
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
         (done_s,) = db.execute("SELECT max(started_s) FROM step").fetchone()
@@ -208,7 +210,7 @@ def measure_reading(path: Path, folder: Path, times: int) -> float:
 
 
 def measure_replay(path: Path, profile: Path) -> None:
-    """Do the same work as `resume` before it continues a run. The last hour is treated as missing."""
+    """Do the same work as `resume` does before it continues a run. The last hour is treated as missing."""
     with RunFile(path) as run_file:
         record = run_file.record()
         log = run_file.log()[:-60]

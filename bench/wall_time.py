@@ -5,16 +5,16 @@ the tests ``iops`` and ``lat`` run with the profile quick, which has steps of on
 run. On the loop device, four streams with 12 threads then run together, in slices of a minute.
 
 "Wall over prescribed" is the time from the beginning of the first timed step of a test to the end of its last timed
-step, without the fills and purges between them. This time is divided by the sum of the planned times of the steps. The
-script prints this ratio and the worst gaps, and with --json writes them as JSON. The exit status is 1 if a ratio, or
-tkperf's CPU time in steps of a minute, is beyond its limit.
+step, without the fills and purges between them. The ratio divides this time by the sum of the planned times of the
+steps. The script prints this ratio and the worst gaps, and with --json writes them as JSON. The exit status is 1 if a
+ratio, or tkperf's CPU time in steps of a minute, is beyond its limit.
 
     python bench/wall_time.py [--folder /var/tmp] [--file] [--long-step-s 60] [--json FILE]
 
 The CPU time of tkperf is the CPU time of its process, without fio. The script reads this time while the run prints its
-progress as plain lines. The CPU time within steps, from some seconds after the beginning of a step to some seconds
-before its end, has a limit. The CPU time from the first step to the end of the last step also includes the work between
-the steps and after them.
+progress as plain lines. The limit applies to the CPU time within steps, from some seconds after the beginning of a step
+to some seconds before its end. The script also prints the CPU time from the first step to the end of the last step,
+which includes the work between the steps.
 """
 
 from __future__ import annotations
@@ -106,7 +106,9 @@ class Wall:
 
 
 def stretches(steps: Sequence[StepRecord]) -> list[list[StepRecord]]:
-    """Return sequences of timed steps. In a sequence, no other phase separates two consecutive steps."""
+    """Return the sequences of consecutive timed steps. A step that is not timed, for example a fill, ends a
+    sequence.
+    """
     found: list[list[StepRecord]] = [[]]
     for step in steps:
         if step.kind in TIMED and step.planned_s is not None:
@@ -148,8 +150,8 @@ class CpuUse:
 
 
 def find_use(looks: Sequence[tuple[float, float]], record: RunRecord) -> CpuUse:
-    """Return the use of the CPU. ``looks`` contains readings of the time since 1970 and of the CPU time until then,
-    both in s.
+    """Return the CPU use. ``looks`` contains pairs: a time in s since 1970, and the CPU time in s that tkperf had used
+    until then.
     """
     at_s, used_s = (np.array(values) for values in zip(*looks, strict=True))
     assert record.info.started_utc is not None

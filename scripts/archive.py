@@ -123,7 +123,9 @@ def _refuse_private_words(tree: Path, words: list[str]) -> None:
 
 
 def _pack(tree: Path, file: Path) -> None:
-    """Write one file. The same content leads to the same file, because the file contains no times and no owners."""
+    """Write one file. The same content always leads to the same bytes, because the file contains no times and no
+    owners.
+    """
 
     def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
         entry.uid = entry.gid = 0

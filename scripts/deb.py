@@ -21,7 +21,7 @@ HOME = Path("usr/lib/tkperf")
 # Debian's zsh searches this folder, but it does not search share/zsh/site-functions below /usr.
 ZSH = "share/zsh/vendor-completions/_tkperf"
 SYSTEM_PYTHON = Path("/usr/bin/python3")
-# The project has not published a mail address yet, so the package contains an invalid address.
+# The project has not published a mail address yet, so the package contains a placeholder that is not a valid address.
 MAINTAINER = ("tkperf contributors", "tkperf@invalid.invalid")
 
 
@@ -77,9 +77,9 @@ def find_epoch() -> int:
 
 
 def debian_version(version: str, release: dict[str, str]) -> str:
-    """Return the Debian form of a Python version. Debian sorts the part after ``~`` before the release. The last part
-    names the release of Debian or Ubuntu, because each release has a different Python. An upgrade of the system then
-    also upgrades tkperf.
+    """Return the version of the package in Debian's form. ``version`` has the form that Python prescribes. Debian sorts
+    a version with ``~`` before the same version without it. The last part names the release of Debian or Ubuntu,
+    because each release has a different Python. An upgrade of the system then also upgrades tkperf.
     """
     public, plus, commit = version.partition("+")
     upstream = re.sub(r"\.?(a|b|rc|dev)(\d+)", r"~\1\2", public) + plus + commit

@@ -83,8 +83,8 @@ def _with_names(page: str) -> str:
 
 
 def gather(source: Path) -> None:
-    """Copy all pages into one folder. These are the pages in docs/, the pages above docs/, and the reference of the
-    Python API.
+    """Copy all pages into one folder: the pages in docs/, the pages above docs/, and the reference of the Python
+    API.
     """
     shutil.copytree(DOCS, source)
     for above, name in ABOVE.items():
@@ -114,7 +114,7 @@ def _as_beside(text: str) -> str:
 
 
 def _without_ways_out(page: Path, source: Path) -> str:
-    """Return the page with plain text in place of links to files outside the site, such as sources."""
+    """Return the page. Links to files that are not part of the site, such as sources, are replaced with plain text."""
     up = "../" * (len(page.relative_to(source).parts) - 1)
 
     def lead(link: re.Match[str]) -> str:

@@ -161,7 +161,7 @@ def build_gallery(runs: Runs) -> Iterator[str]:
 
 
 def charts_of(view: ReportView) -> list[ChartView]:
-    """Return the charts of a page in order."""
+    """Return the charts of a page in the order of the page."""
     of_tests = (
         chain(*(section.charts for section in test.sections), test.charts, test.events.charts) for test in view.tests
     )
@@ -169,7 +169,7 @@ def charts_of(view: ReportView) -> list[ChartView]:
 
 
 def _show(command: str, page: ReportView, shown: set[tuple[str, str]]) -> Iterator[str]:
-    """Yield the pictures of a page, but only for kinds of charts that were not shown before."""
+    """Yield the pictures of a page. Kinds of charts that an earlier page already showed are left out."""
     is_first = True
     for one in charts_of(page):
         question = one.question or one.chart.title
@@ -255,7 +255,9 @@ def name_stretch(name: str, begin: float, end: float, y: float) -> Rule:
 
 
 def draw_demand(quantity: str, title: str, axis: str, scale: Scale) -> Callable[[Runs], Chart]:
-    """Return a function that draws a quantity over outstanding I/Os, with a curve for each thread count."""
+    """Return a function that draws a quantity over the number of outstanding I/Os, with a curve for each thread
+    count.
+    """
 
     def build(runs: Runs) -> Chart:
         cells = find_section(runs.load("sweep"), "sweep").cells

@@ -213,8 +213,8 @@ def charts() -> Iterator[str]:
 
 
 def _views(views: list[Figure]) -> str:
-    """Return the names of the views of a chart. Printed views are bold. If no view is printed, the first view is
-    bold.
+    """Return the names of the views of a chart. The names of printed views are bold. If no view is printed, the first
+    name is bold.
     """
     none_printed = not any(view.printed for view in views)
     texts = [", ".join(each.view) or each.kind.value for each in views]
@@ -323,7 +323,7 @@ REFERENCE: dict[str, Callable[[], Iterator[str]]] = {
 
 
 def _wrap_prose(text: str) -> str:
-    """Break long lines as on all other pages. Rows of tables, headings and code are not changed."""
+    """Break long lines at the width of all other pages. Rows of tables, headings and code are not changed."""
     lines: list[str] = []
     is_code = False
     for line in text.splitlines():

@@ -31,8 +31,8 @@ LEAST_WORDS = 5
 links do not count.
 """
 OLD_DECISIONS = 36
-"""The number of the newest decision record that keeps its original wording. This record and all earlier records are
-left out.
+"""The number of the newest decision record that keeps its original wording. The sample leaves out this record and all
+earlier records.
 """
 _NO_PROSE = re.compile(r"^(?:    |\||#|<|!\[|```)")
 _END_OF_SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`*\[(])")

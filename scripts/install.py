@@ -136,7 +136,9 @@ def _wanted_links(tree: Path) -> Iterator[str]:
 
 
 def _target(link: str) -> str:
-    """Return the target of a link of the installation. The target is relative, so it is also correct below DESTDIR."""
+    """Return the target of a link that the installation creates. The target is relative, so it is also correct below
+    DESTDIR.
+    """
     return os.path.relpath(CURRENT / link, Path(link).parent)
 
 
@@ -233,7 +235,7 @@ def build_tree(tree: Path, seen_as: Path, python: Path, temporary: Path, extras:
         if not script.name.startswith("python") and script.name != "tkperf":
             script.unlink()
     forget_origin(tree)
-    (tree / "CACHEDIR.TAG").unlink(missing_ok=True)  # with this file, backup programs would leave out the folder
+    (tree / "CACHEDIR.TAG").unlink(missing_ok=True)  # with this file, backup programs leave out the folder
     shutil.copy(SOURCES / "LICENSE", tree)
     open_to_all(tree)
     call(tree / "bin/tkperf", "--version")

@@ -2,7 +2,7 @@ r"""Generate man pages from the definition of the command line: one page for tkp
 
     python scripts/man_pages.py FOLDER
 
-The script runs in any Python that contains tkperf. click-man (0.6) is not suitable: it does not escape text that roff
+The script runs in any Python that contains tkperf. click-man (0.6) is not suitable. It does not escape text that roff
 would interpret as a command, does not support click's ``\\b`` blocks, and does not find commands that are loaded only
 when a user calls them.
 """
@@ -75,7 +75,7 @@ def parts_of_help(command: click.Command) -> tuple[list[str], list[str], str]:
     r"""Return the paragraphs, the lines of examples, and the sentence about exit codes.
 
     The author of a help text can tell click not to wrap a block (``\\b``). Such a block contains examples, exit codes,
-    or a paragraph that keeps its lines. In the result, the leading ``\\b`` still marks such a paragraph.
+    or a paragraph that keeps its lines. In the result, a paragraph that keeps its lines still begins with ``\\b``.
     """
     prose: list[str] = []
     examples: list[str] = []

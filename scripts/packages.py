@@ -84,7 +84,9 @@ class Uv:
 
 
 def put_packages(uv: Uv, *where: str | Path, python: Path, extras: tuple[str, ...]) -> None:
-    """Install tkperf and its locked packages. ``where`` is the destination for uv pip."""
+    """Install tkperf and its locked packages. ``where`` contains the options that tell uv pip where to install the
+    packages.
+    """
     locked = uv.folder / "locked.txt"
     wanted = [word for extra in extras for word in ("--extra", extra)]
     uv.call(

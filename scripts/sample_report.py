@@ -4,8 +4,8 @@
 
 All runs are simulated, and all pictures contain the word SIMULATED. The drives are those in README:
 
-- the sample report, a picture of its beginning, and a picture of the window of one figure. Its profile gives write
-  saturation more time than the PTS, so the page shows a rate that has settled;
+- the sample report, a picture of its beginning, and a picture of the window of one figure. The profile of this run
+  gives write saturation more time than the PTS, so the page shows a rate that has settled;
 - the live view in a terminal, in the middle of the IOPS test;
 - the comparison of two drives.
 
@@ -64,8 +64,8 @@ def main() -> None:
         comparison.write_text(make_comparison(folder), encoding="utf-8")
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
         with sync_playwright() as playwright:
-            # The browser runs without a sandbox. This is safe, because tkperf creates all pages and they contain no
-            # foreign content.
+            # The browser runs without a sandbox. The browser is still safe, because it opens only pages that tkperf
+            # created and that contain no foreign content.
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             draw_sample(browser)
             draw_comparison(browser, comparison)
@@ -102,7 +102,7 @@ def draw_live_view(folder: Path) -> str:
     for line in frames[len(frames) // 2]:
         console.print(line, no_wrap=True, highlight=False)
     drawn = console.export_svg(title=f"tkperf ssd {name} {device}", unique_id="live")
-    # A code host does not load the fonts of a picture.
+    # The page of a code host does not load the fonts that a picture refers to.
     return re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL)
 
 

@@ -1,7 +1,7 @@
 """Series with known changes over time. Their shape, rates, lengths and noise are drawn at random.
 
-The developers did not use these series to choose the rules of tkperf. Parameters close to the limit of a rule are not
-drawn, because the right conclusion would depend on the exact limit.
+The developers did not use these series to choose the rules of tkperf. No series has parameters close to the limit of a
+rule, because the right conclusion would then depend on the exact limit.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _three_levels(random: _Random, rate: float) -> _Drawn:
 
 
 def _line(random: _Random, rate: float) -> _Drawn:
-    """Return a line over the whole series. The line rises or falls by 1 to 7 %, or by a fifth to a half."""
+    """Return a line over the whole series. The line rises or falls by 1 to 7 %, or by 20 to 50 %."""
     seconds, sign = int(_log(random, 1200, 7000)), random.choice((-1, 1))
     if random.random() < 0.5:
         change = sign * random.uniform(0.01, 0.07)
@@ -66,9 +66,7 @@ def _line(random: _Random, rate: float) -> _Drawn:
 
 
 def _late_drift(random: _Random, rate: float) -> _Drawn:
-    """Return a constant rate with a line over the last quarter. The line rises or falls by at most 1.5 %, or by 7 to 20
-    %.
-    """
+    """Return a constant rate that rises or falls linearly in the last quarter, by at most 1.5 % or by 7 to 20 %."""
     seconds, sign = int(_log(random, 2400, 7000)), random.choice((-1, 1))
     small = random.random() < 0.5
     change = sign * (random.uniform(0.002, 0.015) if small else random.uniform(0.07, 0.2))

@@ -90,8 +90,8 @@ def _waves(share: float, period_s: float, level: float, seconds: int) -> FloatAr
 
 
 def _saw_teeth() -> FloatArray:
-    """Return a series that begins with a fresh level. Then garbage collection makes the rate fall by 12 % within five
-    minutes and recover at once, again and again.
+    """Return a series that begins with a fresh level. After this level, garbage collection repeatedly makes the rate
+    fall by 12 % within five minutes and then recover at once.
     """
     teeth = 80_000 * (1.06 - 0.12 * (np.arange(3300) % 300) / 300)
     return np.concatenate((np.full(300, 200_000.0), teeth))
@@ -150,7 +150,7 @@ def _small_cache() -> FloatArray:
 
 
 def _drift(percent: float) -> Curve:
-    """Return a series of 50,000 IOPS. In the last quarter, the rate changes along a line by the given percentage."""
+    """Return a series of 50,000 IOPS. In the last quarter, the rate rises or falls linearly by the given percentage."""
     return partial(_lines, (2700, 50_000, 50_000), (3600, 50_000, 50_000 * (1 + percent / 100)))
 
 

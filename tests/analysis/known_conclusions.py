@@ -68,10 +68,11 @@ def _able(iops: float) -> Callable[[float, int], float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedRate:
-    """A drive to which I/Os are offered at a rising rate.
+    """A drive at a rising offered rate.
 
     Attributes:
-        able: returns the IOPS that the drive can reach at an offered rate, for each second of the level.
+        able: a function that returns the IOPS that the drive can reach at an offered rate, for each second of the
+            level.
         step_iops: the offered rates are this rate, twice this rate, and so on.
         no_backlog, saturated: the known rates in IOPS, or None if a rate is higher than all offered rates.
         saturates_in_cut: whether the rate at saturation can also be judged without the highest tenth of the levels.
@@ -128,8 +129,8 @@ class OfferedRate:
 
 
 def _is_alike(value: float | None, known: float | None) -> bool:
-    """Return whether a result agrees with the known value. Results within 3 % agree, because noise of 1 % can hide a
-    small difference to the next level.
+    """Return whether a result agrees with the known value. Results within 3 % of the known value agree, because noise
+    of 1 % can hide such a small difference.
     """
     if value is None or known is None:
         return value is known
@@ -145,9 +146,9 @@ class Recovery:
 
     Attributes:
         percent: rate of each slice, in percent of the rate before the other load.
-        slice: the slice in which the stream recovers, or None if it does not recover.
-        within: number of slices by which the answer may be earlier or later, because the rate hardly changes between
-            slices.
+        slice: the slice in which the stream recovers. None means that the stream does not recover.
+        within: number of slices by which the answer may be too early or too late, because the rate hardly changes
+            between slices.
         spread_percent: standard deviation of the slices before the other load.
     """
 
@@ -203,8 +204,8 @@ def _row(entries: Sequence[Entry], quantity: Quantity = IOPS) -> ComparedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A comparison of two runs. ``ratio`` is the second figure divided by the first. ``spread`` is the spread of the
-    rounds of both runs.
+    """A comparison of two runs. ``ratio`` is the second figure divided by the first. ``spread`` scales the differences
+    between the rounds of both runs.
     """
 
     ratio: float
@@ -343,8 +344,9 @@ RECOVERIES = (
     ),
     Recovery(name="at once", slice=1, percent=(100.0,) * 30),
     Recovery(name="never", slice=None, percent=(60.0, 80.0, *[90.0] * 40)),
-    # The developers wrote down the answers for the cases below before tkperf judged these cases for the first time.
-    # This rate is within 5 % of the old rate after 25 slices, and each further slice is about 0.5 % closer.
+    # The developers wrote down the answers for the cases below before tkperf judged these cases for the first time. In
+    # the following case, the rate is within 5 % of the old rate after 25 slices. With each further slice, the rate is
+    # about 0.5 % closer.
     Recovery(
         name="exponential",
         slice=25,

@@ -20,7 +20,7 @@ def made_up_cell(
     value: float | None, workload: Workload = FOUR_KIB_WRITES, *, host_limited: bool = False
 ) -> CellResult:
     """Return a cell that has the same value in every quantity. With an offered rate, the cell also contains the number
-    of I/Os that are not completed in a second.
+    of I/Os that the drive does not complete in each second.
     """
     figures = {key: (None if value is None else 1000) if key == "ios" else value for key in QUANTITIES}
     if workload.offered_iops is not None and value is not None:

@@ -61,7 +61,9 @@ class NamedSeries:
     workload: Workload
     noise: float = 0.0
     long: bool = False
-    """A test would take too long with many copies of this series. bench/conclusions.py uses many copies."""
+    """Whether bench/conclusions.py tests this series with many copies, and the tests do not, because they would take
+    too long.
+    """
 
 
 def build_columns(iops: FloatArray, mean_us: FloatArray, max_us: FloatArray, block_bytes: int) -> Seconds:
@@ -77,8 +79,8 @@ def build_columns(iops: FloatArray, mean_us: FloatArray, max_us: FloatArray, blo
 
 @cache
 def of_preset(preset: str, hours: float | None = None) -> Seconds:
-    """Return the seconds of random 4 KiB writes to a new simulated drive. The writes end after four capacities or after
-    the given time.
+    """Return the seconds of random 4 KiB writes to a new simulated drive. The writes end after the given time, or after
+    four times the capacity of the drive was written.
     """
     model = find_preset(preset)
     assert isinstance(model, FlashModel)
@@ -191,7 +193,8 @@ SERIES = (
     _preset("spikes-13min", Course(levels=((_FRESH, 94_000, 830),))),
     _preset("spikes-13min", Course(levels=((_FRESH, 94_000, 830),), settled=(47_700, 2900), period_s=780), 3),
     _preset("unsteady", Course()),
-    # With each written capacity, the rate falls by 30 %. The fall begins in the first second.
+    # Each time the whole capacity has been written, the rate has fallen by another 30 %. The fall begins in the first
+    # second.
     _preset("dying", Course()),
     build_review(
         "ADATA XPG Atom 50, 1 TB",

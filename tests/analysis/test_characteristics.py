@@ -35,7 +35,7 @@ PURGED = PurgeRecord(section="A", method="simulated", duration_s=0.0, note="", s
 
 
 def run_of(*sections: SectionResult, test: str = "xsr") -> RunResult:
-    """Return a run of one test. According to the plan of the test, its sections are drawn in one chart."""
+    """Return a run of one test. The plan of the test draws its sections in one chart."""
     made = made_up_run("run", {test: sections})
     of_test = replace(made.tests[0], figures=(drawn(FigureKind.SECTIONS, "iops"),))
     return replace(made, tests=(with_characteristics(of_test),))
@@ -76,8 +76,8 @@ def check(run: RunResult, test: str, metric: str, limit: str) -> tuple[ClaimStat
     ],
 )
 def test_a_limit_that_was_not_found_is_bounded(done: tuple[float, ...], words: str, saturated: str) -> None:
-    """If a limit was not found, it is reported with a bound. The limit lies above the last level without a backlog, or
-    below the first level with a backlog. The reported limit is never 0.
+    """If the measurement did not find a limit, the result is a bound: the limit lies above the highest level, which has
+    no backlog, or below the lowest level, which has a backlog. The result is never a limit of 0.
     """
     assert found_in(demand(*done))["no_backlog_iops"].workload == WORK
     *_, table = build_section_tables(demand(*done).tests[0], None)
@@ -131,8 +131,9 @@ def test_recovery_ends_with_the_first_slice_at_the_earlier_mean() -> None:
 
 
 def test_recovery_is_to_within_five_percent_where_the_rate_varied() -> None:
-    """A rate has recovered as soon as it is within 5 % of the earlier rate. Noise therefore does not decide in which
-    slice the rate recovers. The earlier level is the median, so a single slice does not change the level.
+    """If the earlier rate varied, a rate has recovered as soon as it is within 5 % of the earlier rate. Noise therefore
+    does not decide in which slice the rate recovers. The earlier rate is a median, so a single slice does not change
+    it.
     """
     earlier = [300.0, *[99.0, 101.0] * 10]
     run = run_of(stream("A", earlier), stream("B", [7, 7], OTHER), stream("C", [94, 96, 98, 99, 102]))
@@ -212,7 +213,9 @@ def test_every_characteristic_can_be_claimed_and_is_in_the_tables() -> None:
 
 
 def test_compared_runs_say_what_was_not_found() -> None:
-    """A level that was not reached has a lower bound, which is also the value of the run."""
+    """If a run did not reach a level, the level has a lower bound. In a comparison, this lower bound is the value of
+    the run.
+    """
     (row,) = [
         row for row in compare([demand(1000, 1500), demand(1000, 2000)]).rows if row.quantity.key == "no_backlog_iops"
     ]

@@ -90,7 +90,7 @@ def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
     percentile.
     """
     cell = at(result.tests[0].sections[0], 100, 4096)
-    # so between one and nine I/Os are expected beyond the 99.999 % percentile
+    # so only one to nine I/Os are expected beyond the 99.999th percentile
     assert 100_000 < (cell.value(IOS) or 0) < 1_000_000
     rare = claim("at_most = 1e9", metric="p99.999_us") + claim("at_least = 0", metric="p99.999_us")
     text = claim("at_least = 0", read_percent=70) + rare + claim("at_most = 1e9", metric="p99_us")
@@ -331,7 +331,7 @@ def test_a_baseline_of_other_conditions_is_said() -> None:
 
 
 def test_the_report_has_the_warnings_below_its_claims(result: RunResult) -> None:
-    """The report contains the same remarks on a baseline as the terminal."""
+    """The report contains the same remarks about a baseline as the output in the terminal."""
     earlier = replace(result, info=replace(result.info, profile_name="other"))
     view = build_view(result, check_against(earlier, result))
     assert view.claims is not None
@@ -404,7 +404,9 @@ def test_what_was_not_measured_fails_in_junit(result: RunResult, tmp_path: Path)
 
 
 def test_a_claim_may_be_of_any_test_that_somebody_knows(result: RunResult) -> None:
-    """A claim may name a test of the run, of tkperf or of an import. Any other name is refused as a typing error."""
+    """A claim may name a test that the run contains, a test of tkperf, or a test of an import. Any other name is
+    refused as a typing error.
+    """
     text = claim("at_least = 1")
     newer = replace(result, tests=(replace(result.tests[0], name="xyz"),))
     for test, run, state in (
@@ -490,8 +492,8 @@ BESIDE = {
 
 @pytest.mark.parametrize("condition", BESIDE)
 def test_a_claim_names_what_tells_workloads_apart(condition: str) -> None:
-    """A claim can name the condition that distinguishes two workloads with the same mix and block size. A claim without
-    this condition is not judged.
+    """A claim can name the condition that distinguishes two workloads with the same mix and block size. A claim that
+    does not name the condition is not judged.
     """
     named_one = BESIDE[condition]
     other = replace(work(), offered_iops=1000.0) if named_one.offered_iops else work()

@@ -69,7 +69,7 @@ def row_of(rows: tuple[ComparedRow, ...], test: str) -> ComparedRow:
 
 
 def test_a_run_beside_itself_is_all_noise(slow: RunResult) -> None:
-    """A run that is compared with itself has the ratio 1 in every cell. Each difference with a known spread is within
+    """A run that is compared with itself has the ratio 1 in every cell. Each difference whose spread is known is within
     noise, and no condition differs.
     """
     twice = compare([slow, slow])
@@ -249,7 +249,7 @@ def test_each_change_is_counted() -> None:
     assert counted in tuple(find_conclusions(both))
     view = build_comparison_page(both)
     (section,) = view.tests[0].sections
-    # The row with the largest difference is the first row.
+    # The row with the largest difference comes first.
     assert [row[4:6] for row in section.tables[0].rows] == [
         ("20.5", "×1.952"),
         ("20.5", "×1.952"),
@@ -319,8 +319,8 @@ def test_profiles_of_one_name_with_other_numbers_are_named() -> None:
 
 
 def test_hard_disks_are_compared_by_their_own_table() -> None:
-    """Hard disk runs differ if the numbers in the hard disk tables of their profiles differ. Numbers for tests that did
-    not run do not count.
+    """Runs of hard disks differ if the numbers in the hard disk tables of their profiles differ. Numbers for tests that
+    did not run do not count.
     """
     tests = {"iops": [iops_section(areas=2, steady=None)]}
     table = {"areas": 128, "step_s": 10, "throughput_block_sizes_kib": [1024]}
@@ -332,7 +332,7 @@ def test_hard_disks_are_compared_by_their_own_table() -> None:
 
 def test_other_purges_and_fills_are_named() -> None:
     """Differences in purge and fill are named for each section. Sections with the same difference share a sentence. The
-    fill is stated in multiples of the range.
+    amount of the fill is stated as a multiple of the active range.
     """
     fills: dict[str, Any] = {"filled_bytes": 2 << 30}
     purge = PurgeRecord(section="", started_s=0, duration_s=1, method="nvme-format")

@@ -155,8 +155,9 @@ def test_an_interval_that_is_a_lower_limit_is_called_that() -> None:
     ],
 )
 def test_an_interval_that_reaches_further_to_one_side_is_told_by_its_ends(low: float, high: float, text: str) -> None:
-    """An asymmetric interval is described by its two ends. A symmetric interval of half its width could contain 1
-    although the real interval does not, or exclude 1 although the real interval contains 1.
+    """An asymmetric interval is described by its two ends. If the page showed half of the width as "±", a reader would
+    assume a symmetric interval. Such an interval could contain 1 although the real interval does not, or exclude 1
+    although the real interval contains 1.
     """
     ratio = Uncertainty(standard=0.1, low=low, high=high)
     assert describe_ratio(Entry(value=2.0, ratio=2.0, ratio_uncertainty=ratio)) == text
@@ -457,8 +458,8 @@ def test_a_greatest_of_a_phase_is_told_by_ranges() -> None:
 
 @pytest.mark.parametrize(("fresh", "change"), [(3, Change.INCONCLUSIVE), (4, Change.WORSE)])
 def test_a_greatest_of_few_slices_cannot_be_told(fresh: int, change: Change) -> None:
-    """A comparison of maxima over three slices each is inconclusive, because in 1 of 10 cases the ranges do not overlap
-    by chance. Four slices are enough.
+    """A comparison of maxima over three slices each is inconclusive, because in 1 of 10 cases such ranges are separate
+    by chance alone. Four slices are enough.
     """
 
     def short(name: str, factor: float) -> RunResult:
@@ -840,7 +841,7 @@ def test_many_runs_are_told_by_their_ends() -> None:
 
 def test_of_many_runs_each_end_is_told_as_sure_as_it_is() -> None:
     """With more than two runs, the conclusion states the noise of the runs with the least and the greatest value. The
-    runs between them contain no information about this noise.
+    noise of the other runs does not matter.
     """
     once, often = (50.0,), around(80)
     runs = [iops_run("A", around(100)), iops_run("B", often), iops_run("C", once)]
@@ -863,17 +864,15 @@ def test_the_furthest_of_many_runs_may_be_so_by_chance() -> None:
 
 
 def test_no_two_runs_are_called_alike() -> None:
-    """Each run of a comparison has a different name, because the tests use the names of runs to find curves and
-    sections.
-    """
+    """Each run of a comparison receives a different name, even if the files of several runs have the same name."""
     names = ("a (2)", "a", "a", "a (3)")
     assert compare([iops_run(name, (1, 2)) for name in names]).names == ("a (2)", "a (2) (2)", "a (3) (3)", "a (3)")
 
 
 @pytest.mark.parametrize("told", ["NaT", "now", "today", "12345678901234567890", "2026-13-01", ""])
 def test_what_is_no_date_is_not_known(told: str) -> None:
-    """A text that is not a date has no day. A day without a time is accepted, because an imported run may have
-    no time.
+    """A text that is not a date is not used as a day. A day without a time is accepted, because an imported run may
+    have no time.
     """
     assert find_day(iops_run("A", (1, 2), started_utc=told)) is None
     day = find_day(iops_run("A", (1, 2), started_utc="1970-01-03"))

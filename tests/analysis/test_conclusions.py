@@ -105,8 +105,9 @@ def test_a_drop_soon_after_a_recovery_is_found() -> None:
 
 
 def test_a_slow_fall_is_not_noise_of_the_seconds() -> None:
-    """Noise can explain why some I/Os are not completed. This noise is the noise between consecutive seconds. A slow
-    wave adds little to it, and independent seconds contribute their own standard deviation.
+    """The number of I/Os that are due but not complete at the end varies because of noise. tkperf computes this noise
+    from the differences between neighbouring seconds, so a slow wave adds little to it. If the seconds are independent,
+    the noise of n seconds is √n times the standard deviation of a second.
     """
     load = replace(work(read_percent=100), offered_iops=1000.0)
 

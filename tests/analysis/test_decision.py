@@ -79,8 +79,8 @@ def uses_of(*runs: RunResult) -> dict[str, str]:
 @pytest.mark.parametrize(("value", "title"), [(900.0, "; better but not ranked: X at 1"), (90.0, "")])
 @pytest.mark.parametrize("count", [2, 6])
 def test_a_better_value_that_is_not_ranked_is_never_hidden(count: int, value: float, title: str) -> None:
-    """If a value is better than the best ranked value but is not ranked, the title and the line of its use name this
-    value. They also state why the value is not ranked.
+    """If a value is better than the best ranked value but is not ranked, the title and the line about the kind of load
+    name this value. They also state why the value is not ranked.
     """
     others = [run_of(f"A{n}", {READ: 100.0 * (n + 1)}) for n in range(count)]
     worse = [run_of(f"W{n}", {READ: 1.0}, steady=False) for n in range(3)]
@@ -133,7 +133,7 @@ def test_if_no_value_has_an_interval_none_is_better() -> None:
     )
     view = build_decision_view(comparison, decision)
     assert [(row.cells[0].sign, row.cells[0].interval) for row in view.rows] == [(Sign.UNDECIDED, "no interval")] * 2
-    # The legend explains the line that shows an interval only if a bar contains such a line.
+    # The legend explains the line that marks an interval only if a bar contains such a line.
     with_interval = build_decision_view(*decide(*(run_of(name, {READ: 100.0}) for name in "AB")))
     assert ["line" in dict(each.legend) for each in (view, with_interval)] == [False, True]
 
@@ -210,14 +210,14 @@ def replace_rounds(run: RunResult) -> RunResult:
         ({"disturbances": (DisturbanceCode.THROTTLED,)}, Unranked.THROTTLED),
         ({"disturbances": (DisturbanceCode.THROTTLED, DisturbanceCode.STOPPED)}, Unranked.DISTURBED),
         ({"host_limited": True}, Unranked.HOST_LIMITED),
-        # The code REPEATED records an event in the step and is not an influence on the step.
+        # The code REPEATED states that the step was repeated. It does not describe an influence on the step.
         ({"disturbances": (DisturbanceCode.REPEATED,)}, None),
         ({}, None),
     ],
 )
 def test_what_is_not_the_drives_alone_is_not_ranked(changes: Mapping[str, object], reason: Unranked | None) -> None:
-    """A value that was influenced by something other than the drive is shown with the reason and is not ranked. The
-    other runs are ranked without this value.
+    """If something other than the drive influenced a value, the value is shown with the reason and is not ranked. The
+    other runs are still ranked.
     """
     flagged = run_of("B", {READ: 900.0})
     (test,) = flagged.tests
@@ -366,8 +366,8 @@ def test_a_single_demand_may_differ_and_the_head_says_so() -> None:
 
 
 def test_of_several_demands_the_greatest_that_all_have_is_compared() -> None:
-    """A figure with several demands is compared at the greatest demand that all runs share. Different queue depths are
-    never compared with each other.
+    """A figure with several demands is compared at the greatest demand that all runs share. Values at different queue
+    depths are never compared.
     """
     deep = replace(READ, io_depth=64)
     _, decision = decide(run_of("A", {READ: 1.0, deep: 9.0}), run_of("B", {READ: 2.0, replace(READ, io_depth=8): 1.0}))
@@ -443,8 +443,8 @@ def test_a_line_of_many_runs_names_the_first_and_the_last() -> None:
 
 
 def test_the_distance_of_a_group_is_that_of_all_its_runs() -> None:
-    """A group of runs is described by the distances of all its runs from the best run. If the line gave only the
-    distance of the best run in the group, it would contradict the cells of the other runs.
+    """A group of runs is described by the distances of all its runs from the best run. If the line contained only the
+    distance of the best run in the group, it would contradict the cells of the other runs in the group.
     """
     values = {"A": 100.0, "B": 94.3, "C": 92.5, "D": 84.0, "E": 82.0, "F": 30.0, "G": 29.8}
     line = uses_of(*(run_of(name, {READ: value}) for name, value in values.items()))["Random reads"]
@@ -554,8 +554,8 @@ def test_small_ratios_are_told_in_percent(ratio: float, text: str) -> None:
 
 
 def test_percent_are_of_the_value_that_a_sentence_compares_with() -> None:
-    """The reference of a percentage is the value that the sentence mentions. A cell compares its run with the best run,
-    and the line of a run compares the run with the other run.
+    """A percentage refers to the value with which the sentence compares. A cell compares its run with the best run, and
+    the line of a run compares the run with the other run.
     """
     runs = run_of("A", {READ: 112.0, SINGLE: 100.0}), run_of("B", {READ: 100.0, SINGLE: 112.0})
     comparison, decision = decide(*runs)
@@ -570,8 +570,8 @@ def test_percent_are_of_the_value_that_a_sentence_compares_with() -> None:
     ("load", "worse", "is_best"), [(READ, 97.05, False), (READ, 96.9, True), (SINGLE, 103.1, True)]
 )
 def test_the_least_difference_is_that_of_the_cell(load: Workload, worse: float, is_best: bool) -> None:
-    """The limit of 3 % also applies to the words of a cell, so no cell contains "2.9 % less" in the same row as a best
-    value.
+    """A difference below 3 % is also not stated in words: no cell contains "2.9 % less" if another cell of the row is
+    marked as the best.
     """
     _, decision = decide(run_of("A", {load: 100.0}), run_of("B", {load: worse}))
     figure = figure_of(decision, "single_read" if load is SINGLE else "random_read")

@@ -50,7 +50,9 @@ def find_column(bands: LatencyBands, piece: Piece) -> int:
 
 @given(st.integers(1, 12))
 def test_each_bucket_is_in_one_band_whether_it_is_fine_or_coarse(per_decade: int) -> None:
-    """The bands cover all buckets. Each bucket lies within one band, and its coarse group lies within the same band."""
+    """The bands cover all buckets. Each bucket lies within one band. If buckets are merged into a coarse group, the
+    group lies within the same band.
+    """
     bands, edges_ns = bands_of_buckets(per_decade)
     assert len(bands) == BUCKETS
     assert (edges_ns[bands] <= BUCKET_LOWER_NS).all()
@@ -103,7 +105,9 @@ def test_columns_cover_what_was_measured_and_no_long_gap(
 
 
 def test_a_day_has_few_columns_and_seconds_and_slices_count_alike() -> None:
-    """A day of slices has at most as many columns as a page shows. Coarse seconds lead to the same counts as slices."""
+    """The heat map of a day of slices has no more columns than a page can show. Seconds with coarse buckets lead to the
+    same counts as slices.
+    """
     of_slice = {600: 10**6, 700: 20, 900: 3}
     slices = pieces_of([(0.0, 60.0, {}, of_slice)] * 1440)
     bands = count_bands(slices, Direction.WRITE, ON_PAGE)

@@ -1,5 +1,5 @@
-"""Conclusions about loads that run together: the limit of the cells that the drive can sustain, and the factors of
-neighbours.
+"""Conclusions about loads that run together: the limit up to which the drive can sustain the offered rates, and the
+factors by which neighbours slow a reader.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def most_reads(grid: InterferenceGrid) -> list[float | None]:
 
 def test_cells_that_were_not_reached_never_count() -> None:
     """A cell that was not reached never counts as good, even if its latency is 1 µs. In overload, the queue depth
-    limits the latency, so the latency shows nothing.
+    limits the latency, so the latency does not show whether the drive is fast enough.
     """
     grid = grid_of(grid_section())
     assert most_reads(grid) == [40_000, 30_000, 20_000, 10_000, None]
@@ -246,8 +246,8 @@ def test_a_lower_bound_decides_between_two_drives() -> None:
 
 
 def test_grids_of_other_loads_are_not_compared() -> None:
-    """Grids are compared only if they are complete and have the same block sizes, latency limit and share of the
-    offered rate.
+    """Grids are compared only if they are complete and have the same block sizes, the same latency limit, and the same
+    share of the offered rate that a stream must reach.
     """
     section = grid_section()
     for other in (

@@ -86,8 +86,8 @@ def test_other_conditions_are_not_ranked(changes: Mapping[str, object], conditio
 
 
 def test_a_reason_is_not_longer_than_it_has_to_be() -> None:
-    """A reason is as short as possible. It omits the equal ends of two values, and does not list conditions that follow
-    from another reason.
+    """A reason is as short as possible. It omits the parts in which two values are equal, and does not list conditions
+    that follow from another reason.
     """
     unsteady = run_of("C", steady=False, active_range_length_bytes=1 << 29)
     (other,) = rank_runs([run_of("A"), run_of("B"), unsteady], "random_read").others
@@ -150,8 +150,8 @@ def test_a_single_drive_excludes_all_models() -> None:
 
 
 def test_what_is_not_steady_or_measured_is_marked() -> None:
-    """A value that is not steady is shown with the sign for unranked values. Unsteady runs do not decide under which
-    conditions runs are ranked.
+    """A value that is not steady is shown with the sign for unranked values. Runs without steady values do not
+    influence the choice of the conditions under which runs are ranked.
     """
     unsteady = [
         run_of(f"U{number}", 900.0, steady=False, work=replace(READ, io_depth=1, jobs=2)) for number in range(3)

@@ -60,8 +60,8 @@ def test_theil_and_sens_slope_of_hollander_and_wolfe() -> None:
 
 
 def test_the_interval_of_a_slope_leaves_out_what_kendall_does() -> None:
-    """The interval of a slope leaves out as many slopes at either end as Kendall's S requires. With ten values and the
-    critical value 23, the interval leaves out 11 of the 45 slopes at either end.
+    """The interval of a slope leaves out as many slopes at each end as Kendall's S requires. With ten values and the
+    critical value 23, the interval leaves out 11 of the 45 slopes at each end.
     """
     rng = np.random.default_rng(5)
     y = [float(value) for value in rng.normal(size=10)]

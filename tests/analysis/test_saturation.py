@@ -24,7 +24,9 @@ READS = work(read_percent=100, jobs=32, io_depth=1)
 
 
 def level(offered_iops: float, done_iops: float) -> CellResult:
-    """Return a level with the same length as the levels in the review. Only the end of the level is known."""
+    """Return a level with the same length as the levels in the review. The level contains no seconds, but only the
+    figures at its end.
+    """
     cell = made_up_cell(done_iops, replace(READS, offered_iops=offered_iops))
     ended = {"ios": done_iops * LEVEL_S, "backlog_ios": max(0.0, offered_iops - done_iops) * LEVEL_S}
     return replace(cell, all={**cell.all, **ended})
@@ -41,8 +43,8 @@ def found(section: SectionResult) -> dict[str, tuple[float | None, float | None,
 
 
 def test_99_percent_done_is_a_backlog_and_beyond_what_the_drive_does() -> None:
-    """A level at which 99 % of the I/Os were completed has a backlog and lies beyond the capability of the drive. Of
-    95,000 offered IOPS, 94,152 were completed, and 43,248 I/Os were waiting after 51 s.
+    """A level at which 99 % of the I/Os were completed has a backlog, and the drive cannot sustain its rate. Of 95,000
+    offered IOPS, 94,152 were completed, and 43,248 I/Os were waiting after 51 s.
     """
     done = {91_000: 91_000, 92_000: 91_890, 93_000: 92_700, 94_000: 93_610, 95_000: 94_152}
     beyond = dict.fromkeys(range(96_000, 101_000, 1000), 93_850)
@@ -60,8 +62,8 @@ def test_99_percent_done_is_a_backlog_and_beyond_what_the_drive_does() -> None:
 
 
 def test_levels_that_saturate_are_no_course_in_time() -> None:
-    """Levels of an offered rate do not form a series over time. A decrease from level to level therefore counts as
-    spread, and is not extrapolated beyond the last level.
+    """Levels of an offered rate do not form a series over time. If the completed rate decreases from level to level,
+    the decrease therefore counts as spread. It is not extrapolated beyond the last level.
     """
     offered = range(2000, 7000, 1000)
     levels = [level(1000, 1000), *(level(o, 1100 - o / 100) for o in offered)]
@@ -105,8 +107,8 @@ def test_a_backlog_stays_or_grows_over_the_second_half(waiting: Callable[[float]
 
 
 def test_a_level_that_leaves_more_than_a_percent_undone_has_a_backlog() -> None:
-    """A level at which more than 1 % of the I/Os were not completed has a backlog. The median of its seconds does not
-    matter. Of 5,049,000 I/Os, 138,620 were not completed, most of them in the last seconds.
+    """A level at which more than 1 % of the I/Os were not completed has a backlog. The median backlog of the seconds
+    does not matter. Of 5,049,000 I/Os, 138,620 were not completed, most of them in the last seconds.
     """
     cell = level(99_000, 99_000 - 138_620 / LEVEL_S)
     assert has_backlog(replace(cell, backlog_median_ios=0.0))
@@ -151,8 +153,8 @@ def test_a_single_level_with_a_backlog_is_passed_over() -> None:
 
 
 def test_what_was_not_reached_is_bounded() -> None:
-    """A limit outside the offered levels is bounded by the last or the first level. The saturation rate is then a
-    bound, or the measured rate if even the first level has a backlog.
+    """If a limit lies outside the offered levels, the last or the first level is its bound. The saturation rate is then
+    such a bound. If even the first level has a backlog, the saturation rate is the measured rate.
     """
     kept = raised(level(1000, 1000), level(2000, 2000))
     assert found(kept) == {NO_BACKLOG.key: (None, 2000, None), SATURATED.key: (None, 2000, None)}
@@ -217,8 +219,8 @@ def test_a_stall_that_is_caught_up_with_is_a_wait_and_no_backlog() -> None:
 
 
 def test_no_wait_is_reported_where_fewer_are_due_than_the_places_hold() -> None:
-    """The wait is 0 if the number of due I/Os is below the number of I/Os that may be outstanding. Without an offered
-    rate, or without seconds, the wait is not known.
+    """The waiting time is 0 if the number of I/Os that are due is below the number of I/Os that may be outstanding.
+    Without an offered rate, or without recorded seconds, the waiting time is not known.
     """
     on_their_way = _seconds(lambda at: max(0.0, 1000 * at - 30), 10)
     assert mean_wait_s(replace(READS, offered_iops=1000.0), on_their_way) == 0
@@ -227,7 +229,7 @@ def test_no_wait_is_reported_where_fewer_are_due_than_the_places_hold() -> None:
 
 
 def test_random_arrivals_have_no_known_wait() -> None:
-    """The number of random arrivals can be lower than requested, so no wait is computed for them."""
+    """The number of random arrivals can be lower than requested, so no waiting time is computed for them."""
     at_random = replace(READS, offered_iops=10_000.0, arrival=Arrival.POISSON)
     fewer = _seconds(lambda at: 9950 * at, 51)
     assert mean_wait_s(at_random, fewer) is None

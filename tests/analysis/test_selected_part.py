@@ -76,7 +76,7 @@ def test_a_round_is_the_measurement_of_its_step(run_file: RunFile, known: Known)
 
 
 def test_a_level_is_found_by_what_it_offered(run_file: RunFile, known: Known) -> None:
-    """A level can be selected by its offered rate or by its number as a round. Both select the same level."""
+    """A level can be selected by its offered rate or by the number of its round. Both ways select the same level."""
     levels = steps(known, "Demand 100/0", StepKind.ROUND)
     offered = levels[3].workload.offered_iops
     by_rate = choose(run_file, known, f"Demand 100/0:{offered:.0f}iops")
@@ -146,8 +146,8 @@ def test_what_is_not_there_or_not_the_only_one_is_refused(
 
 
 def test_a_cell_of_many_is_named_with_its_section(run_file: RunFile, known: Known) -> None:
-    """If several sections contain a cell, the user can put the name of the section before the name of the cell. The
-    refusal suggests this form.
+    """If several sections contain a cell, the user can put the name of the section before the name of the cell. If the
+    section is missing, the error proposes this form.
     """
     chosen = choose(run_file, known, "Latency, 0/100 4k: 2")
     (step,) = [

@@ -69,7 +69,7 @@ NOISE: dict[str, Callable[[Generator, int], FloatArray]] = {
 
 
 def noise_signals() -> list[Series]:
-    """Return as many noise signals as the tests require. The signals cycle through all kinds and lengths."""
+    """Return as many noise signals as the tests require. All kinds and lengths of signals occur in turn."""
     kinds = list(NOISE.values())
     return [
         rounds(kinds[seed % len(kinds)](np.random.default_rng(seed), LENGTHS[seed // 7 % 4])) for seed in range(SIGNALS)
@@ -143,8 +143,8 @@ def test_a_period_between_two_seconds_is_found_in_a_day_of_seconds() -> None:
 @pytest.mark.parametrize("moved", [slice(50, None), slice(50, 90), slice(1), slice(9), slice(70, 71)])
 @pytest.mark.parametrize("years", [1e9, 1e12, 1e308, -1e9])
 def test_a_series_takes_no_memory_for_the_time_it_spans(spike: float, moved: slice, years: float) -> None:
-    """The memory for the search for spikes does not depend on the time that a series spans. In a file from another
-    user, two consecutive values may be years apart, forwards or backwards.
+    """The search for spikes needs no more memory if a series covers a longer time. In a file from another user, two
+    consecutive values may be years apart, forwards or backwards.
     """
     place = np.arange(100.0)
     place[moved] += years
@@ -224,8 +224,8 @@ def test_what_falls_to_the_end_is_not_called_steady(total_fall: float) -> None:
 
 @pytest.mark.parametrize("minutes", [8, 12, 15])
 def test_the_bend_of_a_curve_is_no_noise(minutes: float) -> None:
-    """A curve that flattens counts as settled only if it hardly falls in its last quarter. A smooth curve alone is not
-    enough.
+    """A curve that becomes flatter counts as settled only if it hardly falls in its last quarter. It is not enough that
+    the curve is smooth.
     """
     minute = np.arange(56)
     fall = np.exp(-np.maximum(0, minute - 13) / minutes)
@@ -336,8 +336,8 @@ def test_a_rate_that_swings_is_not_called_a_level(how: str, seed: int) -> None:
 @pytest.mark.parametrize("noise", [0.04, 0.1, 0.3])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_noisy_rate_has_a_level(noise: float, seed: int) -> None:
-    """A rate with noise or a small wave has a level. The mean of any few seconds, and most single seconds, are close to
-    this level.
+    """A rate with noise or a small wave has a level. The mean of a few consecutive seconds is always close to this
+    level, and so are most single seconds.
     """
     wave = 10_000 * (1 + 0.05 * np.sin(2 * np.pi * _AT / 60))
     values = wave * (1 + noise * np.random.default_rng(seed).normal(size=1800))
@@ -409,7 +409,7 @@ def test_a_short_flat_stream_is_settled(count: int) -> None:
 
 
 def test_the_shortest_period_is_found() -> None:
-    """The shortest period that can be found is four values long, and its exact length is found."""
+    """The shortest period that tkperf can find is four values long. tkperf finds its exact length."""
     latency = 1000 * (1 + 0.05 * np.random.default_rng(1).normal(size=1800))
     latency[::4] *= 2
     spikes = find_periodic_spikes(rounds(latency))
@@ -419,8 +419,8 @@ def test_the_shortest_period_is_found() -> None:
 
 
 def test_a_pattern_is_reported_only_with_a_spike_at_most_of_its_places() -> None:
-    """At most positions of a reported pattern, a spike occurs. This rule also holds if spikes every 60 s and spikes
-    every 90 s coincide every 180 s.
+    """tkperf reports a period only if a spike occurs at most of the times that follow from it. This rule also holds if
+    spikes every 60 s and spikes every 90 s coincide every 180 s.
     """
     latency = 1000 * (1 + 0.05 * np.random.default_rng(1).normal(size=1800))
     latency[::60] *= 5
@@ -455,7 +455,9 @@ def test_what_was_not_measured_is_left_out_and_few_values_say_nothing() -> None:
 
 
 def test_seconds_of_a_long_step_tell_drops_apart_from_the_transition() -> None:
-    """A fall before the steady level is part of the transition. A later stall is a drop."""
+    """In the seconds of a long step, a fall before the steady level is part of the transition. A later stall is a
+    drop.
+    """
     random = np.random.default_rng(8)
     rate = np.where(np.arange(600) < 100, 90_000.0, 20_000.0) * (1 + 0.01 * random.normal(size=600))
     rate[500:505] = 100
@@ -500,7 +502,7 @@ def test_the_end_of_a_burst_after_idle_time_is_no_drop(seconds: int, stall_at: i
 
 
 def test_sentences_name_places_units_and_how_sure() -> None:
-    """The sentences about findings contain the position, the unit and the certainty of each finding."""
+    """The sentences about findings state when each finding occurs, its unit, and how certain it is."""
     values = np.full(120, 300.0)
     values[6::13] = 10_000
     spikes = Timeline(

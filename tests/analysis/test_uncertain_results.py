@@ -187,7 +187,7 @@ def test_a_ratio_is_within_noise_if_its_interval_contains_one(
     second: float, half: float, change: Change, text: str
 ) -> None:
     """A ratio is within noise if its interval contains 1, even if the ranges of the rounds do not overlap. If the
-    interval also contains a difference of more than 10 %, the comparison is not decided.
+    interval also contains a ratio that differs from 1 by more than 10 %, the comparison is not decided.
     """
     _, entry = compared(
         run_with([100, 100], even(100, half)), run_with([second, second], even(second, half * second / 100))
@@ -333,8 +333,8 @@ def test_a_tail_is_sure_if_every_round_meets_the_limit_by_itself(
 
 
 def test_a_value_that_can_only_be_on_the_good_side_is_sure() -> None:
-    """A claim is certain if one end of the interval equals the limit exactly. For example, a recovery time of at most
-    100 s meets a limit of 100 s.
+    """A claim is certain if the whole interval meets the limit, even if one end equals the limit. For example, a
+    recovery time of at most 100 s certainly meets a limit of 100 s.
     """
     finding = found("at_most = 100", Uncertainty(standard=1.0, low=95.0, high=100.0))
     assert (finding.state, finding.certain) == (ClaimState.MET, True)
@@ -443,7 +443,7 @@ def test_a_table_of_several_measures_names_each() -> None:
 
 def test_measures_that_are_as_uncertain_are_named_together() -> None:
     """Quantities with the same uncertainty are named together. Otherwise the line below the table of a stream would
-    contain seven equal phrases.
+    contain the same phrase seven times.
     """
     open_ended = Uncertainty(low=9.0, high=None, basis=Basis.COUNTS)
     figures = [

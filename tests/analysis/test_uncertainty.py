@@ -78,8 +78,8 @@ def test_there_is_no_coverage_factor_without_degrees_of_freedom() -> None:
     [(60, 0.0), (60, -0.3), (60, 0.3), (60, 0.5), (300, 0.0), (300, 0.7), (1200, 0.5), (1200, 0.8)],
 )
 def test_the_seconds_of_one_step_hold_the_mean_of_those_that_follow(seconds: int, correlation: float) -> None:
-    """The interval from the seconds of one step contains the mean of the following seconds in about 95 % of the trials,
-    even if the seconds are correlated.
+    """The interval that is computed from the seconds of one step contains the mean of the following seconds in about 95
+    % of the trials. This also holds if the seconds are correlated.
     """
     series = ar1(np.random.default_rng(1), TRIALS, 3 * seconds, correlation)
     spreads = [spread_of_series([one[:seconds]]) for one in series]
@@ -145,8 +145,8 @@ def test_a_window_that_is_quieter_than_the_rounds_before_it_is_not_as_sure() -> 
 
 
 def test_a_cells_rounds_before_are_as_far_apart_as_its_window() -> None:
-    """The earlier rounds that count have the same distance from each other as the rounds of the window, because only
-    some slices of a stream are rounds.
+    """The rounds before a window are found with the same distance from each other as the rounds of the window, because
+    in a stream only every 30th slice, for example, counts as a round.
     """
     assert rounds_before((4, 5, 6, 7, 8)) == (1, 2, 3)
     assert rounds_before((91, 121, 151, 181, 211)) == (1, 31, 61)
@@ -194,8 +194,8 @@ def test_too_few_seconds_tell_nothing(pieces: list[FloatArray]) -> None:
 
 
 def test_a_constant_series_is_known_to_within_what_it_is_resolved_to() -> None:
-    """The uncertainty of a constant series is its resolution and not 0, because one more I/O in 60 s would not have
-    been visible.
+    """The uncertainty of a constant series is its resolution and not 0, because a rate that is higher by one I/O in 60
+    s would lead to the same values.
     """
     found = uncertainty_of_mean(500.0, [500.0] * 5, spread_of_series([np.zeros(60)] * 5), step=0.01)
     assert found == build_from_resolution(500.0, 0.01)
@@ -340,8 +340,8 @@ def normal(value: float, expanded: float) -> Uncertainty:
 
 
 def test_percentiles_are_compared_by_a_narrower_interval() -> None:
-    """Two percentiles are compared with the interval of the level. This interval is narrower, because it omits the
-    scatter of a second measurement.
+    """Two percentiles are compared with the interval of the level. This interval is narrower than the interval of the
+    next measurement, because it omits the scatter of a second measurement.
     """
     rounds = [histogram_of(np.linspace(1e5, 2e5, 10_000) * by) for by in (0.9, 1, 1.05, 1.1, 0.95)]
     whole = IoStats(histogram=sum(rounds[1:], rounds[0]))
@@ -397,7 +397,7 @@ def test_a_ratio_to_what_has_no_uncertainty_has_none(other: Uncertainty | None) 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.95, 1.3])
 def test_a_slower_device_has_mirrored_intervals_as_iops_and_as_latency(share: float) -> None:
     """The same relative noise leads to mirrored intervals for IOPS and for latency. Even if a few rounds differ
-    greatly, no end of the interval becomes 0.
+    greatly, the lower end of the interval is not 0.
     """
     rate = build_ratio(25.0, normal(25, 25 * share), 100.0, normal(100, 1))
     latency = build_ratio(400.0, normal(400, 400 * share), 100.0, normal(100, 1))

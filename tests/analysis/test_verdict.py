@@ -168,8 +168,8 @@ def test_the_gravest_reason_decides_and_comes_first() -> None:
 
 
 def test_a_section_whose_end_is_lost_is_damage() -> None:
-    """A section without a recorded end counts as damaged. Rows of the section may have been deleted, and such a
-    deletion leaves no damaged page in the file.
+    """A section without a recorded end counts as damaged. Rows of the section may have been deleted. Such a deletion
+    damages no page of the file, so only the missing end shows the deletion.
     """
     (reason,) = judge_run(with_section(steady=None, ended_because=END_LOST)).reasons
     assert (reason.code, reason.count) == (ReasonCode.DAMAGED, 1)

@@ -99,7 +99,9 @@ def _text(file: IO[bytes]) -> str:
 
 
 def serve(connection: socket.socket) -> None:
-    """Answer each request with the PID of the child. When the child has ended, also send its exit status."""
+    """Answer each request with the PID of the child. When the child has ended, also send its exit status to the
+    client.
+    """
     import_module("tkperf.cli.main")
     for package in PACKAGES:
         module = import_module(f"tkperf.{package}")

@@ -72,8 +72,8 @@ def test_order_is_kept_and_nothing_is_lost_while_there_is_room() -> None:
 
 
 def test_samples_give_way_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A view that is too slow receives the first samples and every step. In place of the dropped events, the view
-    receives their number.
+    """If a view is too slow, it receives the first samples and every step. In place of the dropped events, the view
+    receives the number of these events.
     """
     monkeypatch.setattr(run_views, "MOST_SAMPLES", 3)
     view, notes = Stuck(), list[Event]()
@@ -99,8 +99,8 @@ def test_samples_give_way_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_even_what_matters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The queue of a view is bounded, so that a terminal that is stopped for weeks does not fill the memory. The steps
-    in the queue then have no samples, and the view still shows the end of the run.
+    """The queue of a view is bounded. A terminal that is stopped for weeks therefore does not fill the memory. The
+    steps in the queue then have no samples, and the view still shows the end of the run.
     """
     monkeypatch.setattr(run_views, "MOST_EVENTS", 5)
     view = Stuck()
@@ -138,8 +138,8 @@ def test_a_view_that_hangs_is_left_to_itself() -> None:
 
 
 def test_json_lines_say_how_many_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the reader of a pipe is slow, each JSON line is still complete. The sum of the lines and of the dropped events
-    equals the number of all events.
+    """If the reader of a pipe is slow, each JSON line is still complete. The number of lines plus the number of dropped
+    events equals the number of all events.
     """
     monkeypatch.setattr(run_views, "MOST_SAMPLES", 10)
     reader, writer = os.pipe()

@@ -197,8 +197,8 @@ except TkperfError as error:
 
 
 def test_another_drive_at_the_path(tmp_path: Path) -> None:
-    """If the kernel renames the drives between the survey and the hold, tkperf refuses a drive whose serial number
-    differs from the requested one.
+    """If the kernel renames the drives after tkperf has inspected them and before it opens them exclusively, tkperf
+    refuses a drive whose serial number differs from the requested one.
     """
     other = tmp_path / "other.img"
     other.write_bytes(b"x" * (64 << 20))

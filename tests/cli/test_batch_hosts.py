@@ -245,8 +245,8 @@ def test_a_typed_answer_begins_on_all_hosts_and_one_with_a_full_disk_waits(lab: 
 
 
 def test_holds_end_with_the_connection_and_nothing_is_lost(lab: Lab, folder: Path) -> None:
-    """A host releases its drive unchanged in three cases: the host has too little disk space, consent is missing, or
-    the consent is for another drive.
+    """When the connection ends, a host releases its drive unchanged in three cases: the host has too little disk space,
+    consent is missing, or the consent is for another drive.
     """
     lab3, lab4 = lab.hosts
     disk = folder / "a.img"

@@ -104,8 +104,8 @@ def test_faults_are_rows(tmp_path: Path) -> None:
 
 
 def test_the_whole_is_the_sum(tmp_path: Path) -> None:
-    """The amounts of a batch are sums over its drives. The times of a batch are sums over its groups, because the
-    drives of a group run at the same time.
+    """The amounts of a batch are sums over its drives. The times of a batch are sums over its groups of drives, because
+    the drives of a group run at the same time.
     """
     words = ("ssd", "sim:sata-ssd", "sim:client-tlc", "sim:sata-ssd", *QUICK, "--rated", "1DWPD")
     at_once, in_turn = (plan_json("lab", *words, "--parallel", each) for each in ("all", "2"))
@@ -159,7 +159,7 @@ def test_simulated_drives_share_nothing() -> None:
 
 
 def test_no_drive_at_all_is_left() -> None:
-    """If no drive can be measured, the plan contains the refusal, but no time and no amount."""
+    """If no drive can be measured, the plan contains the refusals, but no time and no amount of data."""
     estimate = look("no-such-serial", "another")
     page = build_batch_plan_page(estimate)
     assert page.verdict.title == "Would be refused"

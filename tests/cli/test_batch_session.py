@@ -70,7 +70,7 @@ def stages(folder: Path) -> list[DriveStage]:
 
 
 def has_begun(run_path: Path) -> bool:
-    """Return whether a run can be resumed. The run file is created shortly before the run can be resumed."""
+    """Return whether a run can be resumed. The run file is created shortly before this is possible."""
     with suppress(RunFileError):
         return bool(run_path.exists() and read_run(run_path).planned)
     return False
@@ -393,7 +393,7 @@ def test_the_state_can_be_asked_for_from_anywhere(folder: Path) -> None:
 @fio
 def test_drives_that_slow_each_other_down_are_measured_once_more_alone(folder: Path, images: list[Path]) -> None:
     """With ``--alone-again``, the drives that slowed each other down are measured again alone, and the results name
-    these drives. Whether drives slow each other down depends on the host.
+    these drives. The test does not require that drives slow each other down, because this depends on the host.
     """
     consent = folder / "yes.txt"
     consent.write_text("".join(f"{image}\n" for image in images[:2]))

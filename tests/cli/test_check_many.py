@@ -201,8 +201,8 @@ def test_files_of_one_run_count_once(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_fullest_file_of_a_run_is_shown(good: RunResult) -> None:
-    """A copy from the middle of a run counts as the same run, and the file with more results is shown. Two runs without
-    a seed count as the same run only if their values are equal.
+    """A copy from the middle of a run counts as the same run, and the file with more results is shown. Two files of
+    runs without a seed count as the same run only if their values are equal.
     """
     (test, *_) = good.tests
     early = replace(good, tests=(replace(test, steps=test.steps[:1]),))
@@ -222,7 +222,7 @@ def test_runs_of_one_name_are_told_apart(good: RunResult) -> None:
 
 def test_columns_are_in_words(good: RunResult) -> None:
     """A column title describes its claim in words. If two claims have the same words, their titles also name the tests.
-    If no run measured a claim, its title omits the unknown facts.
+    If no run measured the value of a claim, the title omits the facts that only a run contains.
     """
     alike = CLAIMS.format(limit=1)
     unknown = alike.replace("4k", "3k").replace("= 100", "= 65")
@@ -238,8 +238,8 @@ def test_columns_are_in_words(good: RunResult) -> None:
 
 
 def test_a_single_run_has_a_row_for_each_claim(folder: Path, tmp_path: Path) -> None:
-    """A single run has a row for each claim. As with many runs, a doubtful value is not judged, so its claim does not
-    pass.
+    """A single run has a row for each claim. As in a check of many runs, a doubtful value is not judged, so its claim
+    does not pass.
     """
     page, words = tmp_path / "c.html", tmp_path / "c.md"
     done = check(folder, "slow.tkperf", "low.toml", "--html", str(page), "--markdown", str(words))

@@ -125,7 +125,7 @@ def test_block_devices_are_offered_by_their_folder() -> None:
     ],
 )
 def test_bash_gets_what_it_has_to_add(folder: Path, line: str, replies: list[str]) -> None:
-    """The printed script fills bash's COMPREPLY with the words that tkperf offers."""
+    """The script that tkperf prints for bash fills the variable COMPREPLY with the words that tkperf offers."""
     script = tkperf("completion", "bash").stdout
     me = folder / "me"
     me.write_text(f'#!/bin/sh\nexec {sys.executable} -m tkperf "$@"\n')

@@ -66,7 +66,7 @@ def test_a_slip_is_asked_again_twice(typed: Callable[..., list[str]], answers: t
 
 
 def test_each_question_says_what_was_wrong(typed: Callable[..., list[str]]) -> None:
-    """After a wrong answer, the next question repeats the mistake, the text to type, and how to cancel."""
+    """After a wrong answer, the next question quotes this answer and repeats the text to type and the way to cancel."""
     asked = typed("sdb", "", "A1,B2")
     consent_prompt.ask_on_terminal(QUESTION)
     assert asked[1:] == [

@@ -187,8 +187,8 @@ def test_ctrl_c_at_the_question_ends_all_of_it(image: Path, run_path: Path) -> N
 @fio
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_to_the_command_alone_ends_both(image: Path, run_path: Path, number: signal.Signals) -> None:
-    """``kill PID`` sends a signal only to the command. If the user has not confirmed yet, this signal ends the command
-    and its detached process.
+    """``kill PID`` sends a signal only to the command. If the user has not confirmed the run yet, this signal ends the
+    command and its detached process.
     """
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")
@@ -209,7 +209,7 @@ def test_a_terminal_closed_at_the_question_ends_all_of_it(image: Path, run_path:
     (pid,) = descendants_of(terminal.pid)
     terminal.close()
     _, status = os.waitpid(terminal.pid, 0)
-    # The second SIGHUP, which the command passes on, may kill the command itself. The exit code is then 128 + 1.
+    # The command passes SIGHUP on, and this second SIGHUP may kill the command itself. The exit code is then 128 + 1.
     assert os.waitstatus_to_exitcode(status) in (129, 130)
     wait_for(lambda: not Path(f"/proc/{pid}").exists())
     assert not run_path.exists()
@@ -217,8 +217,8 @@ def test_a_terminal_closed_at_the_question_ends_all_of_it(image: Path, run_path:
 
 @fio
 def test_what_waits_killed_leaves_nothing_behind(image: Path, run_path: Path) -> None:
-    """If the command is killed at the question, the process that waits for the answer also ends, because the kernel
-    hangs up its terminal. No run file remains.
+    """If the command is killed while it asks for consent, the process that waits for the answer also ends, because the
+    kernel closes its terminal. No run file remains.
     """
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")
@@ -344,7 +344,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
     assert len(look(run_path).record.resumptions) == 1
     assert_clear(tkperf("resume", run_path, "--detach"), 6, "its run has not ended")
 
-    # After kill -9, the run file still contains the status of a running run.
+    # After kill -9, the run file still contains the status "running".
     running = find_writer(run_path)
     assert running is not None
     os.kill(running.pid or 0, signal.SIGKILL)
@@ -401,8 +401,8 @@ def a_run(folder: Path) -> Path:
 
 
 def test_a_file_of_a_newer_tkperf_is_refused(tmp_path: Path) -> None:
-    """The commands attach, status and stop refuse the file of a newer tkperf, and name the file and its format
-    version.
+    """The commands attach, status and stop refuse the file of a newer version of tkperf. Their error names the file and
+    its format version.
     """
     import sqlite3
     from contextlib import closing

@@ -139,8 +139,8 @@ def test_what_disturbs_stands_first_and_nothing_is_left_out() -> None:
     ],
 )
 def test_a_device_has_a_verdict(device: dict[str, Any], says: str, level: NoteLevel) -> None:
-    """The page of a device names each objection in its verdict or below the verdict. The line about confirmation
-    appears only if the device can be tested.
+    """The page of a device names each objection in its verdict or below the verdict. The line that explains how to give
+    consent appears only if the device can be tested.
     """
     page = build_device_page(device)
     assert (page.verdict.text, page.verdict.level) == (says, level)
@@ -262,7 +262,9 @@ def test_lines_have_whole_words_and_commands_can_be_copied() -> None:
 def test_each_document_has_its_verdict(
     call: list[str], state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each JSON document has its findings under the key ``verdict``, with the same parts as the verdict of a run."""
+    """Each JSON document of doctor contains its findings under the key ``verdict``, with the same parts as the verdict
+    of a run.
+    """
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli, [*call, "--json"])
     assert done.exit_code == 0, done.output

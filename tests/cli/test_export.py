@@ -57,7 +57,7 @@ def said(result: Result) -> str:
 
 
 def write_later_state(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write another file of the same run, whose log seems to have one more entry. Return the path of the file."""
+    """Write another file of the same run, whose log seems to have one more entry. Return the path of the new file."""
     later, log_of = path.with_name("later.tkperf"), RunFile.log
     vary_run_file(path, later, device={"serial": "later"})
 
@@ -191,8 +191,8 @@ def test_two_files_of_a_run_are_one(runs: Path, tmp_path: Path) -> None:
 
 
 def test_a_longer_log_wins(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of a run that was resumed elsewhere has a longer log, so it replaces the exported file of this run. The
-    file with the shorter log does not replace the longer one.
+    """A file of a run that was resumed elsewhere has a longer log, so it replaces the exported file of this run. A file
+    with a shorter log does not replace a file with a longer log.
     """
     dataset = tmp_path / "fleet"
     export(runs / "A.tkperf", "--parquet", dataset)
@@ -246,8 +246,8 @@ def test_a_file_that_cannot_be_read_does_not_hide_others(runs: Path, tmp_path: P
 
 
 def test_links_in_a_data_set_lead_nowhere(runs: Path, tmp_path: Path) -> None:
-    """An export never deletes a folder through a link. The folder may be that of a run, or one that a killed export
-    left behind.
+    """An export never deletes a folder through a link. The link may have the name of the folder of a run, or of a
+    folder that a killed export left behind.
     """
     dataset, outside = tmp_path / "fleet", tmp_path / "outside"
     export(runs, "--parquet", dataset)

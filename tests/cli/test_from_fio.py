@@ -157,7 +157,7 @@ rate=${RATE}m,
 
 def test_what_the_file_leaves_open_is_asked_for_and_said(job: Path) -> None:
     """The options ``--set``, ``--direct`` and ``--runtime`` supply values that the job file lacks. The workload file
-    lists these values. If a value is missing, the error names the option to add.
+    lists the values that the options supplied. If a value is missing, the error names the option to add.
     """
     job.write_text(TEMPLATE)
     assert_clear(tkperf("workload", "from-fio", job), 2, "Add --set DEV=.. --set BS=.. --set RATE=..")

@@ -1,5 +1,5 @@
 """Traps that other users can prepare. Examples are links and pipes in place of files, names with control sequences, and
-mail servers.
+hostile mail servers.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ def test_a_folder_that_is_exchanged_for_a_link_meanwhile_is_not_followed(tmp_pat
 
 
 def test_a_hard_link_keeps_what_it_had(tmp_path: Path) -> None:
-    """Replacing an output file does not change the old content under another hard link of the file. Another user may
-    have created this hard link.
+    """If tkperf replaces an output file, another hard link of the old file keeps the old content. Another user may have
+    created this hard link.
     """
     (tmp_path / "precious").write_text("precious")
     (tmp_path / "x.html").hardlink_to(tmp_path / "precious")
@@ -174,8 +174,8 @@ def test_only_an_outputs_own_folder_is_made(tmp_path: Path) -> None:
 
 
 def test_own_links_are_followed(tmp_path: Path) -> None:
-    """An output is written through the user's own link, and the link remains, because the user may keep the report in
-    another folder.
+    """If the name of an output is a link of the same user, tkperf writes to the target of the link. The link remains,
+    because the user may keep the report in another folder.
     """
     (tmp_path / "www").mkdir()
     link = tmp_path / "x.html"
@@ -209,8 +209,8 @@ def test_a_report_never_goes_to_a_drive(loop_device) -> None:  # type: ignore[no
     ],
 )
 def test_no_error_is_obeyed_by_a_terminal(argv: list[str]) -> None:
-    """An error message contains no control character that a terminal would execute, even if click prints the message.
-    Each error is one line, regardless of the names in it.
+    """An error message contains no control character that a terminal would execute, even if the library click prints
+    the message. Each error is one line, regardless of the names in it.
     """
     done = tkperf(*argv)
     assert done.returncode in (2, 4, 6)

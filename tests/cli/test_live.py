@@ -106,7 +106,7 @@ def lines_of(state: RunState, width: int = 79, height: int = 23, **options: str)
 
 def test_a_round_is_told_in_24_lines_of_80_columns() -> None:
     """In a round, 24 lines of 80 columns show the number of the round, the progress of the step and of the run, and the
-    expected end. They also show the current second and every cell.
+    expected end. The lines also show the figures of the current second and of every cell.
     """
     lines = lines_of(in_a_round())
     assert lines[0].startswith("── D3 ── test 1 of 4: iops lat tp writesat ──")
@@ -180,7 +180,7 @@ GRID_PLAN = TestPlan(
     title="Grid",
     sections=(SectionPlan(name="IOPS", quantities=("iops",), figures=(drawn(FigureKind.INTERFERENCE, "p99_us"),)),),
 )
-# A cell of one second with 1,000 reads, which are just enough for a 99th percentile.
+# A cell of one second with 1,000 reads. This number is just enough for a 99th percentile.
 ENOUGH = 1000.0
 
 
@@ -190,7 +190,7 @@ def in_a_grid() -> RunState:
     state = in_a_round()
     state.take(RunStarted(info=run_info(name="D3", profile={"interference": to_builtins(table)}), tests=("iops",)))
     state.take(TestStarted(test="iops", at_s=0, plan=GRID_PLAN))
-    # The offered reads and writes, the reads that the drive did, and the latency of the reads.
+    # The offered reads and writes, the completed reads, and the latency of the reads.
     for read_iops, write_iops, done, latency_ns in (
         (ENOUGH, None, 1000, 90_000),
         (ENOUGH, 500.0, 1000, 120_000),
@@ -216,9 +216,9 @@ def in_a_grid() -> RunState:
 
 
 def test_a_grid_of_reads_and_writes_shows_the_percentile_that_decides() -> None:
-    """Each cell of the grid is the 99th percentile of the reads in µs. A cell that was not reached, a cell with too few
-    reads, and a cell without reads have a word that is explained. The grid has the axes of the report and fits a
-    terminal of 80 columns.
+    """Each cell of the grid is the 99th percentile of the reads in µs. A cell whose offered rates were not reached, a
+    cell with too few reads, and a cell without reads contain a word, and the view explains this word. The grid has the
+    axes of the report and fits a terminal of 80 columns.
     """
     lines = lines_of(in_a_grid(), 80, 30)
     head = next(number for number, line in enumerate(lines) if line.startswith("Reads, "))
@@ -234,7 +234,9 @@ def test_a_grid_of_reads_and_writes_shows_the_percentile_that_decides() -> None:
 
 
 def test_a_browser_shows_the_grid_of_reads_and_writes() -> None:
-    """The page of a run under way has the grid as a table. A cell beyond the limit is marked."""
+    """The page of a running test contains the grid of reads and writes as a table. A cell whose latency exceeds the
+    limit is marked.
+    """
     page = render_progress(build_progress(in_a_grid()))
     assert page.count('<td class="within">') == 2
     assert '<td class="beyond">600</td>' in page
@@ -243,9 +245,7 @@ def test_a_browser_shows_the_grid_of_reads_and_writes() -> None:
 
 
 def test_steps_with_an_offered_rate_keep_their_histograms_for_views() -> None:
-    """A view of the run's own process receives the histograms of a step with an offered rate, and no other
-    histograms.
-    """
+    """A view in the process of the run receives histograms only for steps with an offered rate."""
     measured = Measurement(duration_s=1.0, read=io_stats([1000] * 2000), write=NO_IO)
     seen: list[object] = []
 
@@ -274,8 +274,8 @@ def test_streams_of_a_combination_are_named_in_their_rows() -> None:
 
 
 def after_sections(count: int) -> RunState:
-    """Return the state of a run in a round after ``count`` finished sections. The first section has a verdict, and the
-    other sections have their newest value.
+    """Return the state of a run in a round after ``count`` finished sections. The first section has a verdict. The
+    state contains the newest value of each other section.
     """
     state = RunState()
     state.take(RunStarted(info=run_info(name="D3"), tests=("iops", "lat")))
@@ -384,8 +384,8 @@ def test_disturbed_steps_and_temperature_are_told() -> None:
 
 
 def test_steps_told_before_their_phase_are_in_the_histories() -> None:
-    """Steps that arrive before their phase are added to the histories of the phase. ``attach`` passes on such steps.
-    Steps of another section are not added to these histories.
+    """Steps that a view receives before the phase of these steps are added to the histories of the phase. ``attach``
+    passes on such steps. Steps of another section are not added to these histories.
     """
     state = RunState()
     state.take(TestStarted(test="iops", at_s=0))
@@ -484,8 +484,8 @@ def test_lines_that_a_narrower_terminal_broke_are_found_again() -> None:
 
 
 def test_a_frame_is_written_at_once_and_erases_nothing_first() -> None:
-    """Each frame is written in one call, and no text is erased before that. Otherwise a terminal that draws between two
-    writes would flicker.
+    """Each frame is written in one call, and no text is erased before this call. Otherwise a terminal that draws
+    between two writes would flicker.
     """
     written: list[str] = []
 

@@ -127,7 +127,7 @@ def test_nohup_is_obeyed(tmp_path: Path, nohup: bool) -> None:
 
 def test_a_view_that_failed_is_left_alone() -> None:
     """If a view fails, the failure is reported once, and the view is not called again. The other views still receive
-    the event.
+    each event.
     """
     seen: list[Event] = []
     notes: list[Event] = []
@@ -299,8 +299,8 @@ def test_a_reader_that_left_is_told_from_claims_not_met(run_file: Path, command:
 
 
 def test_a_reader_that_left_takes_no_file_with_it(run_file: Path, tmp_path: Path) -> None:
-    """If the reader of standard output has closed the pipe, the command still writes its files, as in ``tkperf compare
-    ... --csv FILE | head``.
+    """If the reader of standard output has closed the pipe, as in ``tkperf compare ... --csv FILE | head``, the command
+    still writes its files.
     """
     reader, lost = os.pipe()
     os.close(reader)

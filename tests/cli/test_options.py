@@ -111,6 +111,6 @@ def test_every_command_explains_itself_with_examples(command: list[str]) -> None
 
 @pytest.mark.parametrize("flag", ["-nj", "-iod", "-rt", "-rfb", "-dsc", "-fm", "-ft", "-ssdt", "-q", "-d"])
 def test_tkperfs_flags_are_there_each_with_a_long_form(flag: str) -> None:
-    """TKperf's flags are accepted with their old spelling, and each flag has a readable long form."""
+    """The flags of TKperf 2.2 are accepted with their old spelling, and each flag has a readable long form."""
     (line,) = [line for line in tkperf("ssd", "-h").stdout.splitlines() if line.strip().startswith(f"{flag},")]
     assert f"{flag}, --" in line

@@ -145,7 +145,7 @@ def test_a_link_laid_in_wait_is_not_followed(tmp_path: Path) -> None:
 
 def test_a_device_as_output_says_no_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """For an output to a device or a pipe, such as /dev/stdout, tkperf prints no line with the name of the output. The
-    reader receives only the document.
+    reader of the device or pipe receives only the document.
     """
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

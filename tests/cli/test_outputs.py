@@ -119,8 +119,8 @@ def test_a_missing_package_is_found_before_anything_is_written(
 def test_charts_that_could_not_be_drawn_are_found_before_anything_is_written(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A missing Vega package is found before any output is written. Only few reports need Vega, and they load it late,
-    so tkperf checks beforehand whether it is installed.
+    """A missing Vega package is found before any output is written. Only few reports need Vega, and these reports load
+    Vega late. tkperf therefore checks beforehand whether Vega is installed.
     """
 
     def version(name: str) -> str:
@@ -180,8 +180,8 @@ def test_a_dash_is_stdout(here: Path) -> None:
 
 
 def test_a_comparisons_folder_holds_all_of_it(here: Path) -> None:
-    """The folder of a comparison contains every format that ``-f`` names, even if the call also requests other outputs.
-    The zip file contains the same files.
+    """The folder of the option ``-f`` contains the comparison in every format, even if the call also requests other
+    outputs. The zip file contains the same files.
     """
     done = run("compare a.tkperf b.tkperf -f all -z --csv one.csv --html one.html")
     assert done.exit_code == 0, done.output

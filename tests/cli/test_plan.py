@@ -34,8 +34,8 @@ def test_a_plan_tells_time_amount_and_life_and_leaves_nothing(suite: str, tmp_pa
 
 
 def test_a_plan_opens_with_its_answer() -> None:
-    """The plan begins with its verdict. If the sectors of a drive are larger than a block size, this block size is
-    omitted. The plan lists the omission among the conditions and not as a caution.
+    """The plan begins with its verdict. If the sectors of a drive are larger than a block size, the measurement omits
+    this block size. The plan lists the omission among the conditions, and not among the cautions.
     """
     done = tkperf("plan", "ssd", "n", "sim:nvme-4kn", "--test", "iops")
     assert done.stdout.startswith("SIMULATED. Can run: 1 test, ")
@@ -44,7 +44,7 @@ def test_a_plan_opens_with_its_answer() -> None:
 
 
 def test_a_plan_as_json_adds_up(tmp_path: Path) -> None:
-    """The amount and the longest time in the JSON plan are the sums over the stages of the plan."""
+    """The written amount and the longest time in the JSON plan are sums over the stages of the plan."""
     done = tkperf("plan", "ssd", "n", "sim:sata-ssd", "-ssdt", "iops", "tp", "--rated", "20TBW", "--json")
     told = json.loads(done.stdout)
     assert (told["schema"], told["rate_source"]) == ("tkperf-plan/1", "assumed")

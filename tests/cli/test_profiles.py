@@ -72,7 +72,7 @@ def test_the_file_of_a_profile_is_printed() -> None:
 
 
 def test_a_copy_of_a_profile_with_another_limit_is_a_profile(tmp_path: Path) -> None:
-    """If a printed profile is copied with another name, another title and another number, the copy can be used with
+    """A user can copy a printed profile and change its name, its title and a number. The copy can be used with
     --profile. The file of a user's own profile is printed without any change.
     """
     path = tmp_path / "mine.toml"

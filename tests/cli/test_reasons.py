@@ -1,4 +1,6 @@
-"""Errors are explained in words, without error numbers, codec names or None. Each test provokes a real error."""
+"""tkperf explains errors in words, without error numbers, names of codecs or the word None. Each test provokes a real
+error.
+"""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_a_run_file_is_found_by(folder: Path, given: str, found: str) -> None:
 
 
 def test_several_that_could_be_meant_are_listed(folder: Path) -> None:
-    """A name that matches several run files is refused with a list of these files. The full name of a file selects that
+    """A name that matches several run files is refused with a list of these files. The full name of a file selects this
     file.
     """
     (folder / "demo").mkdir()

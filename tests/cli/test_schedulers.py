@@ -1,5 +1,5 @@
-"""The examples for schedulers run with real schedulers if TKPERF_SCHEDULERS=1 is set. The tests need ansible-core on
-the PATH, and Slurm's daemons.
+"""If TKPERF_SCHEDULERS=1 is set, the tests run the examples for Ansible and Slurm with the real programs. The tests
+need ansible-core on the PATH, and Slurm's daemons.
 """
 
 from __future__ import annotations

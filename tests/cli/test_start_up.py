@@ -55,7 +55,7 @@ HEAVY = {
 LIGHT = {
     "tkperf",
     "tkperf.model",
-    "tkperf.model.built_version",  # this module exists only if a wheel was built, or for an editable installation
+    "tkperf.model.built_version",  # only a wheel or an editable installation contains this module
     "tkperf.model.version",
     "tkperf.model.choices",
     "tkperf.model.errors",
@@ -131,7 +131,7 @@ def test_the_help_of_no_command_loads_what_it_works_with() -> None:
     ],
 )
 def test_a_tab_loads_nothing_but_names(tmp_path: Path, line: str) -> None:
-    """Completion loads only light modules. The completed word does not matter."""
+    """Completion loads only light modules, independent of the word that is completed."""
     codes, names = loaded_by([[]], COMP_LINE=line, _TKPERF_COMPLETE="bash_complete")
     assert codes == [0]
     assert_light(names)

@@ -130,8 +130,8 @@ def test_of_many_runs_none_is_judged_but_those_named(tmp_path: Path, monkeypatch
 
 
 def test_every_output_counts_the_same_disturbed_steps(tmp_path: Path) -> None:
-    """Every output counts the same disturbed steps. Fills are included, each step counts once, and a step that was only
-    repeated does not count.
+    """Every output counts the same disturbed steps. Fills are included, and each step counts once. A step that was
+    repeated but not disturbed does not count.
     """
     path, writer = a_run(tmp_path)
     found = [(FOREIGN, GAP), (FOREIGN,), (REPEATED,)]
@@ -199,8 +199,8 @@ def run_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 
 
 def test_status_names_the_command_that_ends_the_run_of_another_user(run_of_root: Path) -> None:
-    """For a run of another user, ``tkperf status`` names the command with sudo that ends the run. The process of this
-    run does not also appear in the list of processes whose runs are hidden.
+    """For a run of another user, ``tkperf status`` names the command with sudo that ends the run. The list of processes
+    whose run files ``tkperf status`` cannot see does not contain the process of this run again.
     """
     done = CliRunner().invoke(cli, ["status"])
     assert f"'sudo tkperf stop {run_of_root.name}' ends it" in done.stderr

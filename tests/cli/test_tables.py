@@ -219,8 +219,8 @@ def test_steps_that_overlap_have_no_gap(tmp_path: Path) -> None:
     ("gap_s", "said"), [(2.5, "2500.0 ms, none flagged"), (0.02, "20.0 ms, none flagged"), (0.0, "none")]
 )
 def test_a_gap_is_called_too_long_only_where_it_was(tmp_path: Path, gap_s: float, said: str) -> None:
-    """A gap counts as too long only if it exceeds the limit for its kind, because a cold start may take longer than a
-    hand-over. The terminal and the report print the same words.
+    """A gap counts as too long only if it exceeds the limit for its kind, because the start of the first fio may take
+    longer than a hand-over from one fio to the next. The terminal and the report print the same words.
     """
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")
@@ -235,7 +235,7 @@ def test_a_gap_is_called_too_long_only_where_it_was(tmp_path: Path, gap_s: float
 
 def test_a_run_whose_other_io_nobody_could_tell_does_not_pass_for_undisturbed(tmp_path: Path) -> None:
     """A run on a file is not described as undisturbed, because a file has no counters with which tkperf could compare
-    its own I/O. A simulated drive has no other users.
+    its own I/O. A run on a simulated drive is described as undisturbed, because such a drive has no other users.
     """
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")

@@ -78,7 +78,7 @@ def test_tuning_needs_root_and_a_device(scratch: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.audited
 def test_a_simulated_drive_is_measured_on_no_host() -> None:
-    """The plan for a simulated drive contains no findings about the host, so a rehearsal prints no warnings."""
+    """The plan for a simulated drive contains no findings about the host, so the plan prints no warnings."""
     assert tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick").audit == Audit()
 
 

@@ -195,8 +195,8 @@ def test_several_tests_are_named_in_any_of_these_ways(words: tuple[str, ...]) ->
 def test_an_input_file_that_does_not_exist_is_no_wrong_call(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A missing input file leads to a one-line error that names the file. The error does not contain the usage, which
-    is printed only for an incorrect call.
+    """A missing input file leads to a one-line error that names the file. The error does not contain the usage of the
+    command, because the usage is printed only for an incorrect call.
     """
     monkeypatch.chdir(tmp_path)
     simulate(tmp_path, run_info())

@@ -1,5 +1,5 @@
-"""Fixtures for users of a target other than tkperf: processes that are not children of the test, and loop devices. All
-of them end when the test ends.
+"""Fixtures for programs other than tkperf that use a target: processes that are not children of the test, and loop
+devices. All of them end when the test ends.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Foreign = Callable[..., int]
 
 
 def make_whole_view(proc: Path) -> None:
-    """Make a /proc that shows the whole machine. It contains a kernel thread and the mounts of process 1."""
+    """Make a /proc that shows the whole machine. This /proc contains a kernel thread and the mounts of process 1."""
     for name in ("self", "1", "2"):
         (proc / name).mkdir(parents=True)
     (proc / "2/stat").write_text("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0\n")
@@ -55,7 +55,7 @@ def loop_on(backing: Path, *options: str) -> Iterator[Path]:
 @pytest.fixture
 def foreign(tmp_path: Path) -> Iterator[Foreign]:
     """Yield a function that starts a Python program in a process. This process is not a child of the test. The function
-    waits until the program has executed its lines.
+    waits until the process has executed the lines of the program.
     """
     started: list[int] = []
 

@@ -115,8 +115,8 @@ def test_a_write_that_reaches_a_partition_in_another_way_is_a_change(
     """A write that reaches a partition through another node counts as a change, even if it repeats the same bytes
     between the samples.
 
-    The kernel's counter of the partition shows none of these writes. A write to another partition of a loop device also
-    counts, because the file behind the device may have changed at the measured partition.
+    The kernel's counter of the partition does not count these writes. A write to another partition of a loop device
+    also counts, because the file behind the device may have changed at the measured partition.
     """
     below = loop_device()
     with (
@@ -199,7 +199,9 @@ def test_writes_through_other_nodes_of_a_drive_count_for_a_partition(tmp_path: P
 def test_a_partition_that_is_in_use_is_read_until_its_counters_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A write to another partition while tkperf reads the counters does not count as a write to this partition."""
+    """If another partition is written to while tkperf reads the counters, the write does not count as a write to the
+    measured partition.
+    """
     disk = a_disk(tmp_path, "sda", "8:0", sda1=(1, 2048, 1000), sda2=(2, 4096, 1000))
     whole = iter((10, 20, 30))
 
@@ -262,7 +264,7 @@ def test_counters_that_do_not_count_are_not_compared() -> None:
     """Missing counters are not compared. If the iostats of a device are switched off, the kernel does not count its
     writes, and tkperf uses samples and times to find a change.
 
-    A counter that stops or decreases counts as a change, because a write may be hidden.
+    A counter that stops or decreases counts as a change, because it may hide a write.
     """
     marks = WriteMarks(written_bytes=None)
     assert describe_write(marks, WriteMarks(written_bytes=5)) is None
@@ -272,8 +274,8 @@ def test_counters_that_do_not_count_are_not_compared() -> None:
 
 
 def test_a_drive_gives_its_samples_in_one_digest(tmp_path: Path) -> None:
-    """The digest covers the beginning, the end and the samples of a drive. If any of them contains data, the content is
-    not zero.
+    """The digest is computed from the beginning, the end and the samples of a drive. If any of these parts contains
+    data, the content does not count as zero.
     """
     image = tmp_path / "image"
     subprocess.run(["truncate", "-s", "64M", image], check=True)

@@ -56,7 +56,7 @@ def test_sectors_are_512_bytes_and_merged_ios_count(made_up_sysfs: Path) -> None
 
 def test_of_a_partition_the_rest_of_its_disk_is_known(made_up_sysfs: Path) -> None:
     """fio's bytes are compared with the counters of the partition. The I/O of the disk outside this partition counts as
-    I/O of other users.
+    I/O of other programs.
     """
     counts = read_counts(["8:1"], made_up_sysfs)
     assert counts is not None
@@ -94,7 +94,9 @@ def test_what_is_not_there_is_not_counted(made_up_sysfs: Path) -> None:
 
 
 def test_a_set_made_anew_is_counted_again(made_up_sysfs: Path) -> None:
-    """A set that was removed and created again is counted again. While the set does not exist, it has no counts."""
+    """A set that was removed and created again is counted again. While the set does not exist, a reading contains no
+    counts.
+    """
     files = StatFiles(["8:16"], made_up_sysfs)
     node = made_up_sysfs / "dev/block/8:16"
     assert files.counts(files.read()) is not None
@@ -141,8 +143,8 @@ def times_of(counters: DeviceCounters) -> list[float]:
 
 
 def test_a_look_within_a_step_is_a_fiftieth_of_it_away() -> None:
-    """The interval between two readings inside a step is a fiftieth of the duration of this inner part, but between 0.1
-    s and 0.2 s.
+    """Between the beginning and the end of a step, the counters are read at intervals of a fiftieth of this time. An
+    interval is never shorter than 0.1 s and never longer than 0.2 s.
     """
     assert [round(seldom_every_s(10.0, 10.0 + inside_s), 3) for inside_s in (1, 5, 8, 58)] == [0.1, 0.1, 0.16, 0.2]
 

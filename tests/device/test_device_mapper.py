@@ -77,8 +77,8 @@ class FakeKernel:
         buffer[312 : 312 + len(data)] = data
 
     def _answer(self) -> bytes:
-        """Return the table. The kernel gives the position of the next target from the start of the whole table. tkperf
-        gives it from the current target.
+        """Return the table. In the kernel's answer, the position of the next target counts from the start of the whole
+        table. In tkperf's request, the position counts from the current target.
         """
         answer, place = bytearray(self.active), 0
         for _ in range(self.counts[1]):
@@ -170,8 +170,8 @@ def test_what_lies_on_something_or_is_not_ours_is_left_alone(kernel: FakeKernel,
 
 
 def test_where_there_is_no_device_mapper_the_reason_is_told(kernel: FakeKernel, tmp_path: Path) -> None:
-    """Without the control node of the device mapper, the error contains the name of the node and the modprobe command.
-    With the node, no error occurs.
+    """If the control node of the device mapper is missing, the error contains the name of the node and the modprobe
+    command. With the node, no error occurs.
     """
     require_device_mapper()
     (tmp_path / "control").unlink()

@@ -55,7 +55,7 @@ EUI = {"wwid": "eui.0025385b0140a3c1"}
         # Two paths to one namespace. They are either two visible disks, or hidden paths of the kernel's NVMe multipath.
         ([{"serial": "A", "nsid": "1", **EUI}, {"serial": "A", "nsid": "1", **EUI}], [None, None]),
         ([{"serial": "A", "nsid": "1"}, {"serial": "A", "nsid": "1", "hidden": "1"}], [None]),
-        # Docks and cheap drives may report the same serial number for all disks.
+        # Docking stations and cheap drives may report the same serial number for all disks.
         ([{"serial": "A", "lun": "0", "wwid": f"naa.500{number}"} for number in (1, 2)], ["naa.5001", "naa.5002"]),
         ([{"serial": "A", "lun": "0", "wwid": "t10.ATA DOCK"} for _ in (1, 2)], ["disk0", "disk1"]),
         # Each boot area of an eMMC drive has a distinct name, so the serial number alone identifies the drive itself.

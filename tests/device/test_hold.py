@@ -168,7 +168,8 @@ def test_swapping_all_the_time_never_gets_an_unconfirmed_file_written(tmp_path: 
             with suppress(TkperfError, FileNotFoundError):
                 identity = read_identity(name)
                 if identity.capacity_bytes != MIB:
-                    continue  # tkperf showed the other file, so the user would see its name and not confirm it
+                    # tkperf showed the other file, so the user would see the name of this file and not confirm it
+                    continue
                 permit = grant_permit(hold_target(identity), confirmed_id=identity.confirm_id)
                 try:
                     purge(permit.redeem())
@@ -313,9 +314,7 @@ def test_an_existing_file_is_looked_into(tmp_path: Path) -> None:
 
 
 def test_a_loop_device_is_looked_into_like_the_file_behind_it(loop_device: Callable[..., Path]) -> None:
-    """Any content of a loop device counts as data, even if libblkid does not recognise it. Zeros do not count
-    as data.
-    """
+    """Any content of a loop device except zeros counts as data, even if libblkid does not recognise the content."""
     device = loop_device(size=8 * MIB)
     assert "data " in found_in(device)
     device.write_bytes(bytes(8 * MIB))

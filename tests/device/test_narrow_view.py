@@ -78,7 +78,9 @@ def test_a_container_with_its_own_processes_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_empty_proc_is_refused(tmp_path: Path) -> None:
-    """If /proc contains no information, tkperf cannot rule out a narrow view and refuses the device."""
+    """If /proc contains no information, tkperf cannot know whether it sees the whole machine, and refuses the
+    device.
+    """
     (found,) = find_view_objections(tmp_path, root=tmp_path)
     assert found.text.startswith("from a PID namespace of its own, tkperf sees only")
 
@@ -122,8 +124,8 @@ def test_the_disk_of_the_host_is_the_system_disk_also_in_a_container(tmp_path: P
 
 
 def test_a_file_is_measured_in_a_container(tmp_path: Path, scratch: Path) -> None:
-    """A file can be measured without a view of the whole host, because the kernel's lease shows whether any other
-    process has the file open.
+    """A file can be measured even if tkperf cannot see all processes of the host, because the kernel's lease shows
+    whether any other process has the file open.
     """
     make_container(tmp_path / "proc")
     assert find_objections(read_identity(scratch), proc_root=tmp_path / "proc") == ()

@@ -44,8 +44,8 @@ def test_each_form_has_a_source_and_a_pattern_for_each_field(form: Form) -> None
 
 
 def test_no_text_lies_about_unused() -> None:
-    """Each file in the folder of a program is named by an entry or a source, so that no form in this folder is
-    unused.
+    """In the folder of each program, an entry or a source names every file. The folder therefore contains no unused
+    form.
     """
     for folder in (path for path in FORMS.iterdir() if path.is_dir()):
         entries = (FORMS / f"{folder.name}.toml").read_text()

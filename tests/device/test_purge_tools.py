@@ -230,8 +230,8 @@ def test_sanitize_is_preferred_and_watched(tools: FakeTools, drive: DeviceIdenti
 
 
 def test_a_failed_sanitize_ends_the_test(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """A failed sanitize ends the test. A drive in state SD3 aborts even the command that reads its state. hdparm then
-    prints the reason and ends with status 5.
+    """A failed sanitize ends the test. A drive in state SD3 (sanitize operation failed) aborts even the command that
+    reads this state. hdparm then prints the reason and ends with status 5.
     """
     tools.update(sanitize=["BLOCK_ERASE_EXT"], sanitize_takes_polls=1, sanitize_fails=True)
     with pytest.raises(DeviceError, match=r"the last sanitize of \S+ failed \(state SD3\)"):
@@ -275,7 +275,7 @@ def test_a_sanitize_whose_start_or_end_is_hidden_is_not_offered(
 def test_a_sanitize_is_offered_after_any_end_of_the_last(
     tools: FakeTools, drive: DeviceIdentity, state: dict[str, object]
 ) -> None:
-    """A sanitize is offered whether the last sanitize succeeded, failed or never ran, because a successful sanitize
+    """tkperf offers sanitize whether the last sanitize succeeded, failed or never ran, because a successful sanitize
     ends a failure state.
     """
     tools.update(sanitize=["BLOCK_ERASE_EXT"], **state)
@@ -592,8 +592,8 @@ def test_nvme_format_of_all_namespaces_is_refused(
 def test_nvme_format_keeps_format_and_protection(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path
 ) -> None:
-    """Format NVM keeps the LBA format (17, in the extended list), the position of the metadata and the protection. The
-    time limit is six hours, given in ms.
+    """Format NVM does not change the LBA format (17, in the extended list), the position of the metadata or the
+    protection information. tkperf passes the time limit of six hours in ms.
     """
     tools.update(controller={"oacs": 2}, namespace={"flbas": 0b0110001 | 1 << 4, "dps": 0b1001, "dlfeat": 0})
     run_purge(permit, chosen(nvme.offer_nvme(drive, disk)))
@@ -843,8 +843,8 @@ DATA, OTHER, ZEROS = b"data", b"other", base._ZEROS
 def test_samples_that_cannot_be_read_verify_nothing(
     before: list[bytes | None], after: list[bytes | None], says: str
 ) -> None:
-    """An erasure is verified in two cases: the samples read as zeros, or the samples were read before the purge and
-    have changed since.
+    """An erasure counts as verified in two cases. Either the samples read as zeros, or the samples were read before the
+    purge and have changed since.
     """
     looks = [base.SampledContent("/dev/sdx", dict(enumerate(each))) for each in (before, after)]
     assert looks[0].compare(looks[1], method="Format", reads_zero=False) == says
@@ -861,7 +861,9 @@ def test_one_sample_that_holds_its_data_is_enough() -> None:
 
 
 def test_zeros_that_are_promised_must_be_readable() -> None:
-    """If a device promises zeros after a purge, a read error counts as a failed purge, just as remaining data does."""
+    """If a device guarantees zeros after a purge, a read error means that the purge failed, just as remaining data
+    does.
+    """
     before = base.SampledContent("/dev/sdx", {0: DATA, 1: DATA})
     after = base.SampledContent("/dev/sdx", {0: ZEROS, 1: None})
     with pytest.raises(DeviceError, match="1 of 2 samples are not zero"):

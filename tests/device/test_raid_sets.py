@@ -91,7 +91,7 @@ def test_a_missing_or_broken_configuration(tmp_path: Path) -> None:
 
 
 def test_one_device_by_two_names(tmp_path: Path) -> None:
-    """A member and a link to this member count as the same device, so they cannot both be members of a set."""
+    """A device and a link to it count as the same device, so a set cannot contain both as members."""
     (tmp_path / "a").write_bytes(b"")
     (tmp_path / "b").symlink_to(tmp_path / "a")
     devices = [str(tmp_path / "a"), str(tmp_path / "b")]
@@ -180,8 +180,8 @@ def test_raid_10_says_how_mirrors_are_made(tools: FakeTools, tmp_path: Path) -> 
 
 
 def test_a_drive_in_use_is_refused(tools: FakeTools, tmp_path: Path) -> None:
-    """tkperf accepts only drives in the state "unconfigured good" as members. If a drive is in another state, the error
-    contains this state.
+    """tkperf accepts only drives in the state "unconfigured good" as members of a set. If a drive is in another state,
+    the error contains this state.
     """
     drives = tools.state["drives"]
     drives["252:1"]["State"] = "JBOD"
@@ -265,7 +265,7 @@ def test_the_drives_must_be_those_confirmed(tools: FakeTools, tmp_path: Path) ->
     ],
 )
 def test_a_set_that_is_not_as_wanted(tools: FakeTools, tmp_path: Path, state: dict[str, str], says: str) -> None:
-    """A set that is degraded, or that appears as another node than DEVICE, leads to an error."""
+    """A degraded set, and a set that appears under another name than DEVICE, lead to an error."""
     tools.update(**state)
     raid = make_set(tmp_path)
 
@@ -364,8 +364,8 @@ def test_members_are_purged_at_once_with_their_notes_on_record(kept: bool, monke
 
 
 def test_an_interruption_at_any_moment_of_a_parallel_purge_takes_effect(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C takes effect at any moment of a parallel purge, even between a note and the answer to it. No purging
-    thread waits forever for an answer.
+    """Ctrl-C takes effect at any moment of a parallel purge, even while a thread waits for the confirmation that its
+    note was written. No thread waits forever.
     """
     under_way: set[str] = set()
 

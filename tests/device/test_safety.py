@@ -150,7 +150,9 @@ def test_a_read_only_device_is_refused(loop_device: MakeLoop) -> None:
 
 
 def test_holders_and_mounted_partitions_are_found_in_sysfs(tmp_path: Path) -> None:
-    """A RAID set on a partition, and a mount in another place, are found from kernel tables alone."""
+    """tkperf finds a RAID set that uses a partition, and a partition that is mounted, only from the tables of the
+    kernel.
+    """
     disk = tmp_path / "sys/devices/disk"
     partition = disk / "sdx1"
     (partition / "holders/md7/md").mkdir(parents=True)
@@ -174,7 +176,7 @@ def test_holders_and_mounted_partitions_are_found_in_sysfs(tmp_path: Path) -> No
 
 
 def test_only_the_holder_that_tkperf_made_is_no_objection(tmp_path: Path) -> None:
-    """While tkperf has lent a drive to its own set or mapping, any other holder of the drive still causes an
+    """While tkperf has lent a drive to its own RAID set or mapping, any other holder of the drive still causes an
     objection.
     """
     disk = tmp_path / "sys/devices/disk"
@@ -236,7 +238,7 @@ def test_a_permit_cannot_be_made_by_hand(scratch: Path) -> None:
 
 
 def test_there_is_no_load_without_a_permit_in_use(scratch: Path) -> None:
-    """tkperf does not start fio with a permit that was not redeemed or was released."""
+    """tkperf does not start fio with a permit that was not redeemed yet or that was already released."""
     permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch))
     workload = Workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1)
     engine = FioEngine(

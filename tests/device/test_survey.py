@@ -74,8 +74,8 @@ def test_nothing_is_said_where_everything_can_be_seen(trees: dict[str, Path]) ->
     ],
 )
 def test_a_private_pid_namespace(trees: dict[str, Path], mark: str, content: str, says: str) -> None:
-    """A private PID namespace is named as a blind spot. tkperf recognises it by its missing kernel threads, because
-    only the first namespace contains them. The kind of container is named if it is known.
+    """A private PID namespace is named as a blind spot. tkperf recognises such a namespace by its missing kernel
+    threads, because only the first namespace contains them. The kind of container is named if it is known.
     """
     write(trees["proc_root"] / "2/stat", "2 (kthreadd) S 1 0 0 0 -1 4194304 0 0\n")
     write(trees["root"].parent / mark, content)
@@ -125,7 +125,7 @@ def test_hidden_processes(trees: dict[str, Path], option: str) -> None:
 
 
 def test_loop_devices_that_cannot_be_asked(trees: dict[str, Path]) -> None:
-    """Loop devices without a node, and loop devices that tkperf may not query, are named as a blind spot."""
+    """Loop devices without a node, and loop devices that tkperf may not query, are each named as a blind spot."""
     for name, number in (("loop901", "7:901"), ("loop902", "7:902")):
         write(trees["sys_root"] / f"block/{name}/loop/backing_file", "/gone (deleted)\n")
         write(trees["sys_root"] / f"block/{name}/dev", f"{number}\n")
@@ -210,7 +210,7 @@ def test_a_file_on_a_file_system_of_several_machines(trees: dict[str, Path], scr
     machine.
     """
     proc = trees["proc_root"]
-    # All descriptors have the same facts, so every descriptor seems to be on this mount.
+    # All descriptors report the same facts, so every descriptor seems to be on this mount.
     (proc / "self/fd").symlink_to("/proc/self/fd")
     for number in range(200):
         write(proc / f"self/fdinfo/{number}", "mnt_id:\t77\n")
@@ -301,8 +301,8 @@ def own_file() -> Iterator[Path]:
 @needs_root
 @pytest.mark.root
 def test_an_ordinary_user_on_his_own_file(own_file: Path, foreign: Foreign) -> None:
-    """An ordinary user who measures an own file receives one blind spot and no objection. The sentence adds that no
-    other process has the file open now.
+    """If an ordinary user measures his own file, tkperf names one blind spot and raises no objection. The sentence
+    about the blind spot adds that no other process has the file open now.
     """
 
     def look() -> list[list[str]]:

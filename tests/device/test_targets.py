@@ -49,7 +49,7 @@ def test_direct_io_is_tried_for_real(scratch: Path) -> None:
 
 def test_no_size_is_asked_for_of_a_device_that_is_not_there(tmp_path: Path) -> None:
     """For a missing path, the message asks for --size only if the path could be a scratch file. The message for a path
-    below /dev does not contain this hint.
+    below /dev does not mention --size.
     """
     told = {}
     for path in (Path("/dev/nvme99n9"), tmp_path / "scratch.img"):

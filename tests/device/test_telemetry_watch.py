@@ -121,7 +121,7 @@ def wait_for(found: Callable[[], Any]) -> Any:
 
 def test_an_nvme_drive_by_nvme_cli(nvme: MadeUp, tools: Tools) -> None:
     """For an NVMe drive, nvme-cli provides the SMART log, the OCP log and the power state. One reading before the run
-    records the facts and their sources.
+    determines the facts and their sources.
     """
     log = nvme.log(tools)
     reading = log.look_first(lambda: 5.0)
@@ -315,7 +315,9 @@ def test_failures_that_pass_are_tried_again_some_times(
 def test_logs_are_read_now_and_then_and_when_asked(
     nvme: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
 ) -> None:
-    """Readings are in the order of their times. Requests that arrive while a reading waits lead to a single reading."""
+    """Readings are returned in the order of their times. If several requests arrive before the next reading begins,
+    they lead to a single reading.
+    """
     watch = watch_of(nvme.log(tools), log_every_s=3600)
     assert len(watch.take()) == 1
     for _ in range(5):
@@ -393,8 +395,8 @@ def test_a_hanging_tool_holds_nobody_up_for_long(
 
 
 def test_files_and_unwanted_telemetry_have_none(tmp_path: Path, disk: MadeUp) -> None:
-    """A file has no facts, readings or problems of telemetry. This also applies to a drive if the user has switched
-    telemetry off.
+    """For a file, telemetry provides no facts, no readings and no warnings. This also applies to a drive if the user
+    has switched telemetry off.
     """
     file = tmp_path / "file"
     file.write_bytes(bytes(4096))

@@ -220,8 +220,8 @@ def put_under(upper: Path, lower: Path) -> None:
 
 
 def test_drives_beneath_a_layer_are_named_by_their_own_numbers(tmp_path: Path) -> None:
-    """The drives below a layer are identified with their serial numbers. The number of layers and the order of
-    discovery do not matter.
+    """The drives below a layer are identified with their serial numbers. The number of layers, and the order in which
+    tkperf finds the drives, do not matter.
 
     Two paths to one drive count as one drive.
     """

@@ -37,7 +37,7 @@ def assert_refused(path: Path, says: str) -> None:
 
 @contextmanager
 def partition_of(device: Path, number: int, first: int, sectors: int) -> Iterator[Path]:
-    """Yield a partition that only the kernel knows. The device has no partition table."""
+    """Yield a partition that was created only in the kernel. The device has no partition table."""
     run_tool("addpart", device, str(number), str(first), str(sectors))
     try:
         part = Path(f"{device}p{number}")
@@ -304,7 +304,7 @@ def make_erofs(image: Path) -> None:
     ("rows", "refused"),
     [
         # The mount shows a name that does not exist, that is relative, or that belongs to another file. No process has
-        # this other file open, or it contains no erofs.
+        # this other file open, or the file contains no erofs.
         (["0:77 / /mnt ro - erofs {folder}/gone ro"], True),
         (["0:77 / /mnt ro - erofs image.erofs ro"], True),
         (["0:77 / /mnt ro - erofs {folder}/unused ro"], True),

@@ -38,7 +38,7 @@ def assert_refused(path: Path, says: str) -> None:
 
 
 def unlinked(image: Path) -> Path:
-    """Return a second name of the file. Its first name is deleted."""
+    """Delete the name of the file, and return a second name of the same file."""
     other = image.with_name("other name")
     os.link(image, other)
     image.unlink()
@@ -186,7 +186,8 @@ def test_a_swap_file_that_the_kernel_does_not_name(tmp_path: Path) -> None:
 def overlay(lower: str, upper: str, work: str, point: Path) -> Iterator[None]:
     point.mkdir()
     options = f"lowerdir={lower},upperdir={upper},workdir={work}"
-    # If LIBMOUNT_FORCE_MOUNT2 is set, mount(8) uses the old system call. The new system calls expect other escapes.
+    # If LIBMOUNT_FORCE_MOUNT2 is set, mount(8) uses the old system call. The new system calls would interpret the
+    # escapes in the options differently.
     done = subprocess.run(
         ["mount", "-t", "overlay", "overlay", "-o", options, point],
         check=False,
@@ -399,7 +400,7 @@ def test_what_tkperf_started_is_its_own(scratch: Path) -> None:
         helper = child.stdout.readline().strip()
         try:
             assert said(scratch) == ""
-            # When the parent of the helper ends, the helper becomes a child of init.
+            # When the parent of the helper process ends, the helper process becomes a child of init.
             child.kill()
             child.wait()
             assert f"[open] the file is open in process {helper} (sleep)" in said(scratch)
@@ -428,8 +429,8 @@ def texts_of(identity: DeviceIdentity, *, proc_root: Path) -> list[str]:
     ],
 )
 def test_locks_of_processes_that_show_nothing_else(scratch: Path, tmp_path: Path, row: str, says: str) -> None:
-    """A lock on a file is found in the kernel's list of locks, which names the file with its device and inode
-    numbers.
+    """tkperf finds a lock on a file in the kernel's list of locks. This list identifies the file with its device number
+    and its inode number.
     """
     identity, numbers, inode = fake_file(scratch)
     proc = tmp_path / "proc"

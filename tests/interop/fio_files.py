@@ -110,9 +110,7 @@ def document(*jobs: dict[str, Any], version: str = "3.33", at_s: float | None = 
 
 
 def _set_times(jobs: Iterable[dict[str, Any]]) -> None:
-    """Let the groups of jobs run one after the other, as with stonewall. Set the start of each job, and fio's total
-    time.
-    """
+    """Set the start of each job, and fio's total time, as if the groups of jobs ran one after the other (stonewall)."""
     longest_ms: dict[object, int] = {}
     for one in jobs:
         ran_ms = max(one[side]["runtime"] for side in ("read", "write"))

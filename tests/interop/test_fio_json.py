@@ -88,7 +88,7 @@ def test_units_of_both_generations(old: bool) -> None:
 
 def test_files_are_rounds_and_are_judged() -> None:
     """Files with the same load are rounds of one series, and tkperf judges whether they are steady. Five files with a
-    steady rate are steady, and five files with a jump are not.
+    steady rate are steady. Five files whose rate changes abruptly are not.
     """
     steady = [(f"r{number}.json", result(1000 + number)) for number in range(5)]
     run = parse_fio_json(steady, name="x")
@@ -165,7 +165,9 @@ SPLIT = {"write": {"io_bytes": 10_000 * 6144}}
     ],
 )
 def test_a_job_of_no_one_cell_is_left_out(options: dict[str, Any], sides: dict[str, Any], says: str) -> None:
-    """A job with several mixes or block sizes is left out, and a warning names the job. The other jobs are imported."""
+    """A job that has more than one mix or more than one block size is left out, and a warning names the job. The other
+    jobs are imported.
+    """
     odd = with_sides(result(1000, **options), **sides)
     with pytest.raises(UsageError) as raised:
         parse_fio_json([("odd.json", odd)], name="x")
@@ -196,7 +198,9 @@ def test_a_list_of_block_sizes_is_one_for_each_direction() -> None:
 
 
 def test_the_nominal_mix_by_either_share() -> None:
-    """rwmixread and rwmixwrite describe the same mix. Without either option, the mix is fio's default of 50 %."""
+    """The options rwmixread and rwmixwrite can describe the same mix. Without either option, the mix is fio's default
+    of 50 %.
+    """
     shares: list[tuple[dict[str, Any], int]] = [
         ({"rwmixwrite": "30"}, 70),
         ({"rwmixread": "30"}, 30),
@@ -317,8 +321,8 @@ def test_two_jobs_of_one_name_at_once_are_two_threads() -> None:
 
 
 def test_jobs_at_once_with_one_workload_are_no_rounds() -> None:
-    """Five jobs that ran at the same time are a combination and not five rounds, because they shared the drive. If a
-    job used several files, the jobs are left out.
+    """Five jobs that ran at the same time are a combination of loads and not five rounds, because the jobs shared the
+    drive. If a job used several files, the jobs are left out.
     """
     together: list[tuple[str, int | None, dict[str, str]]] = [(name, 0, {}) for name in "abcde"]
     (step,) = parse_fio_json([("x.json", of_groups(*together))], name="x").tests[0].steps
@@ -431,8 +435,8 @@ def test_a_cell_measured_less_often_is_shown(tmp_path: Path) -> None:
 
 
 def test_the_cell_that_fills_the_window_is_tracked() -> None:
-    """The cell with enough rounds for the window is tracked. A single write among six reads is shown, but is not used
-    for the verdict on steady state.
+    """Steady state is judged by the cell with enough rounds for the window. If a series contains six rounds of reads
+    and a single round of writes, the writes are shown, but are not used for the verdict.
     """
     reads = []
     for number in range(6):
@@ -450,8 +454,8 @@ def test_the_cell_that_fills_the_window_is_tracked() -> None:
 
 
 def test_charts_are_called_by_their_workload(tmp_path: Path) -> None:
-    """The title of a chart names the workload of the chart, so a chart of sequential reads is not titled random writes.
-    Each mix has a convergence chart.
+    """The title of a chart names the workload of the chart, so the title of a chart of sequential reads does not
+    mention random writes. Each mix has a convergence chart.
     """
     files = []
     for number in range(2):
@@ -470,8 +474,8 @@ def test_charts_are_called_by_their_workload(tmp_path: Path) -> None:
 
 
 def test_only_what_is_known_is_told(tmp_path: Path) -> None:
-    """The report of an import contains only facts that fio's results contain, such as threads and queue depth. Facts of
-    a suite, such as the purge method, are listed as not known.
+    """The report of an import contains only facts that fio's results contain, such as threads and queue depth. Facts
+    that only tkperf's own tests know, such as the purge method, are listed as not known.
     """
     (tmp_path / "a.json").write_text(result(100))
     words = [str(tmp_path / "a.json"), "--output", str(tmp_path)]

@@ -62,8 +62,8 @@ SIZES = [
 
 @pytest.mark.parametrize(("text", "binary", "decimal"), SIZES)
 def test_sizes_as_fio_reads_them(text: str, binary: int, decimal: int) -> None:
-    """Sizes have the same value as in fio. With kb_base=1024, a kB is 1,024 bytes and a KiB is 1,000 bytes. With
-    kb_base=1000, a kB is 1,000 bytes and a KiB is 1,024 bytes (fio HOWTO, and an experiment).
+    """Sizes have the same value as in fio. With kb_base=1024, kB means 1,024 bytes and KiB means 1,000 bytes. With
+    kb_base=1000, kB means 1,000 bytes and KiB means 1,024 bytes (fio HOWTO, and an experiment).
     """
     assert (parse_number(text, 1024), parse_number(text, 1000)) == (binary, decimal)
 
@@ -190,8 +190,8 @@ def test_a_rate_cut_off_to_whole_ios_is_not_the_count() -> None:
 
 @pytest.mark.parametrize("is_kib", [True, False])
 def test_the_bandwidth_tells_the_unit_of_bytes(is_kib: bool) -> None:
-    """The bandwidth decides whether the field io_bytes contains KiB or bytes, because versions between two releases had
-    changed only one of these fields.
+    """The bandwidth decides whether the field io_bytes contains KiB or bytes, because development versions between two
+    releases had changed the unit of only one of these fields.
     """
     of_job = job(version="2.10", writes=100_000, options={"rw": "randwrite", "bs": "4k"})
     if not is_kib:
@@ -427,7 +427,7 @@ def test_a_depth_that_fio_rounded_up_is_told(version: str, ioengine: str, iodept
         ("3.33", {"fsync": "4", "ioengine": "io_uring", "iodepth": "1"}, 0, 10000, 2499, None),
         ("3.33", {"fsync": "0", "ioengine": "psync"}, 9005, 995, 0, None),
         ("3.38", {"fsync": "16", "ioengine": "psync"}, 9005, 995, 62, None),
-        # In this job, no read followed the last of 16 writes.
+        # In this job, no read follows the last of the 16 writes.
         ("3.33", {"fsync": "16", "ioengine": "psync"}, 15, 985, 61, None),
     ],
 )
@@ -515,8 +515,8 @@ def test_real_results_are_what_fio_says(tmp_path: Path, words: list[str]) -> Non
 
 @pytest.mark.fio
 def test_what_real_fio_verifies_or_reports_as_one_is_no_result(tmp_path: Path) -> None:
-    """A job that verifies the data that it reads is refused. If group_reporting shows two jobs as one, they are also
-    refused.
+    """A job that verifies the data that it reads is refused. If group_reporting shows two jobs as one, these jobs are
+    also refused.
     """
     verified = fio(tmp_path, "--size=1m", "--rw=write", "--bs=4k", "--verify=crc32c")
     with pytest.raises(UsageError, match="it verifies what it reads"):

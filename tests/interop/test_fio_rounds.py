@@ -89,8 +89,8 @@ def test_names_that_contradict_the_times_are_told() -> None:
 
 @pytest.mark.parametrize("stamps", ["timestamp_ms", "timestamp", "time"])
 def test_any_time_that_fio_wrote_orders(stamps: str) -> None:
-    """Rounds are ordered by their times in ms. If such times are missing, times in seconds determine the order, and if
-    these are also missing, times in words.
+    """Rounds are ordered by their times in ms. If such times are missing, times in seconds determine the order. If
+    these are also missing, the date in words determines the order.
 
     The process ids in the file names do not matter.
     """
@@ -136,8 +136,8 @@ def section_names(run: ImportedRun) -> list[str]:
     ],
 )
 def test_what_differs_is_no_round(other: dict[str, Any], options: dict[str, str], tells: str) -> None:
-    """If a result differs in job, runtime, device, purpose or load, it is not a round of the other results. It has a
-    separate section with a name that contains the difference.
+    """If a result differs in job, runtime, device, purpose or load, the result is not a round of the other results. It
+    becomes a separate section with a name that contains the difference.
     """
     odd = ("zz.json", written(7, 1e6, options=options, **other))
     run = run_of(*numbered(5), odd)
@@ -237,7 +237,7 @@ def test_a_file_given_twice_counts_once(tmp_path: Path, how: str) -> None:
 
 
 def test_each_cell_is_judged_by_its_own_rounds() -> None:
-    """Each cell is judged by its own rounds. If writes are steady, reads do not count as steady for this reason."""
+    """Each cell is judged by its own rounds. Reads do not count as steady only because writes are steady."""
     reads = [("read", each, 400 if each % 2 else 900) for each in range(1, 6)]
     files = [
         (
@@ -300,8 +300,8 @@ def test_a_clone_that_did_nothing_spoils_the_load() -> None:
 
 
 def test_threads_of_a_group_are_counted_where_fio_does_not_tell_them() -> None:
-    """If fio lists no numjobs for a group_reporting result, the threads of the group are counted from their total
-    runtime.
+    """If fio lists no numjobs for a result with group_reporting, tkperf computes the number of threads in the group
+    from their total runtime.
     """
     of_group = job(writes=10_000, options={"rw": "randwrite", "bs": "4k"}, clones_ran=16)
     run = run_of(("a.json", json.dumps(document(of_group))))
@@ -313,8 +313,8 @@ def test_threads_of_a_group_are_counted_where_fio_does_not_tell_them() -> None:
 
 
 def test_a_job_that_ended_early_stands_apart() -> None:
-    """A job that ended early is not a round of the complete jobs. For example, 5 s of a runtime of 60 s form a separate
-    section.
+    """A job that ended early is not a round of the complete jobs. For example, a job that ran for 5 s of a planned
+    runtime of 60 s becomes a separate section.
     """
     known = {"runtime": "60"}
     files = [(f"r{each}.json", written(each, 90 * each, runtime_ms=60_000, options=known)) for each in range(1, 6)]
@@ -396,7 +396,7 @@ def test_a_cut_off_file_is_called_so(cut: float) -> None:
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("odd", ["no jobs", "jobs of numbers", "clients without results", "cut off"])
 def test_an_odd_document_costs_itself_only(place: int, odd: str) -> None:
-    """Only the invalid document of a file is lost, regardless of its position in the file."""
+    """If a file contains an invalid document, only this document is lost. Its position in the file does not matter."""
     texts = [written(5, 60), written(6, 120)]
     texts.insert(
         place,
@@ -475,8 +475,8 @@ def clients(total_ios: int, mean_us: float) -> str:
 
 
 def test_a_sum_over_clients_agrees_with_them_or_is_no_result() -> None:
-    """A sum over clients is imported only if it agrees with the results of its clients. fio 3.33 sometimes adds only
-    the first second, or only some of the servers.
+    """A sum over clients is imported only if it agrees with the results of its clients. In fio 3.33, the sum sometimes
+    contains only the first second, or only some of the servers.
     """
     right = run_of(("a.json", clients(22_000, 845.0)))
     assert rounds_of(right)["fio RND TC2/QD1, all clients"] == [2200]
@@ -700,8 +700,8 @@ def test_what_is_shown_of_the_results_is_data() -> None:
 
 
 def test_status_reports_of_hosts_count_once_in_any_order() -> None:
-    """Status reports of several hosts count once. fio's client writes the hosts in the order in which their reports
-    arrive, and this order may change from report to report.
+    """If status reports of several hosts repeat the same results, each result counts once. fio's client writes the
+    hosts in the order in which their reports arrive, and this order may change from report to report.
     """
 
     def report(hosts: str, seconds: int) -> str:

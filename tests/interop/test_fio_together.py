@@ -48,8 +48,8 @@ def together(number: int, *jobs: dict[str, Any], **more: Any) -> tuple[str, str]
     ],
 )
 def test_rounds_beside_different_loads_are_different_series(other: dict[str, str]) -> None:
-    """If a reader ran at the same time as five different writers in turn, the results are five series. tkperf never
-    averages over these conditions.
+    """If a reader ran together with five different writers, one after the other, the results are five series. tkperf
+    never computes a mean over these five conditions.
     """
     files = [
         together(
@@ -85,8 +85,8 @@ def test_rounds_beside_the_same_loads_are_one_series() -> None:
 
 
 def test_a_load_that_is_left_out_ran_beside_others_nevertheless() -> None:
-    """A load that is left out still counts as a load at the same time. For example, trims are not imported, but the
-    section of the reads names the trims.
+    """A load that is not imported still counts as a load that ran at the same time. For example, trims are not
+    imported, but the section of the reads names the trims.
     """
     trims = job(name="t", options={"rw": "randtrim", "bs": "32k"}, trim={"total_ios": 9, "runtime": 10_000})
     assert list(rounds_of(run_of(together(1, load("randread"), trims)))) == [
@@ -149,8 +149,8 @@ def test_new_groups_without_waiting_ran_together(version: str) -> None:
 
 
 def test_a_short_load_beside_a_long_one_ran_together() -> None:
-    """If two groups run one after the other, fio's total time is at least the sum of their times. If the total time is
-    even slightly shorter, the groups ran at the same time.
+    """If two groups of jobs run one after the other, fio's total time is at least the sum of their times. If the total
+    time is even slightly shorter, the groups ran at the same time.
     """
     found = document(load("randread", runtime_ms=600_000), load("write", runtime_ms=10_000, group=1))
     assert len(group_jobs(found)) == 2
@@ -323,7 +323,7 @@ def test_a_stream_never_has_a_longer_name_than_a_load() -> None:
 
 def test_loads_of_several_drives_are_never_added() -> None:
     """If two drives have two loads each, the result is two combinations. Each combination names the loads of the other
-    drive, and loads of different drives are never added.
+    drive. The rates of different drives are never added.
     """
     loads = [
         load(rw, iops, name=rw, options={"filename": f"/dev/sd{drive}"})
@@ -368,8 +368,8 @@ def test_combinations_of_the_same_names_are_different_series() -> None:
     ],
 )
 def test_loads_without_one_drive_and_duration_remain_apart(first: dict[str, Any], second: dict[str, Any]) -> None:
-    """Loads are a combination only if they have one drive and one duration, and if all streams are known. Otherwise
-    each load has a separate section, because a total would be wrong.
+    """Loads are a combination only if they ran on the same drive for the same duration, and if the import contains all
+    of them. Otherwise each load has a separate section, because a total would be wrong.
     """
     run = run_of(together(1, load("randread", 1000, **first), load("write", 200, **second)))
     (test,) = run.tests

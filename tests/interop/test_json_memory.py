@@ -79,7 +79,7 @@ def test_the_count_is_an_upper_bound(name: str) -> None:
 @pytest.mark.parametrize("cut", [1000, 4099, 70_001])
 def test_the_count_does_not_depend_on_where_a_text_is_divided(monkeypatch: pytest.MonkeyPatch, cut: int) -> None:
     """The estimate hardly depends on how the text is divided into pieces. A piece may end inside a string, a number or
-    an escape. Each such end changes the estimate by at most one value.
+    an escape. Each end of a piece changes the estimate by at most one value.
     """
     text = "".join(SHAPES[name] for name in ("one object", "escapes", "strings", "long numbers"))
     text += jobs_of(r'"\\\"{[\\\\"')

@@ -31,7 +31,7 @@ def test_drives_are_slowed_or_not(together: float, state: ReadsState) -> None:
 
 
 def test_uneven_reads_decide_nothing() -> None:
-    """Rates that vary by more than the limit do not show whether a drive is slowed."""
+    """If rates vary by more than the limit, the comparison cannot decide whether a drive is slowed."""
     compared = compare_reads("sdb", rates(1e5, 0.3), rates(0.97e5, 0.3, seed=2))
     assert compared.state is ReadsState.NOT_KNOWN
 
@@ -55,8 +55,8 @@ def test_too_little_to_compare(alone: tuple[float, ...], together: tuple[float, 
 
 
 def test_a_drive_that_stalls_is_slowed() -> None:
-    """A drive that returns no data while the other drives are read counts as slowed. Its ratio is 0 and has no
-    interval.
+    """A drive that returns no data while the other drives are read counts as slowed. The ratio for this drive is 0 and
+    has no interval.
     """
     compared = compare_reads("a", [100.0] * 10, [0.0] * 10)
     assert (compared.state, compared.ratio, compared.low) == (ReadsState.SLOWED, 0.0, None)

@@ -59,8 +59,8 @@ def test_a_drive_whose_node_is_not_known_gets_what_is_left() -> None:
 
 
 def test_a_node_whose_cpus_may_not_be_used() -> None:
-    """If the node of a drive has no usable CPU, the drive receives CPUs of another node. These CPUs are marked as not
-    near.
+    """If tkperf may not use any CPU of the drive's node, the drive receives CPUs of another node. These CPUs are marked
+    as not near.
     """
     plan = assign_cpus(drives(1), {}, {0, 1}, {})
     assert cpus_of(plan) == [(1,)]

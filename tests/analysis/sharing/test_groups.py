@@ -68,8 +68,8 @@ def test_drives_on_different_parts_run_together() -> None:
 
 
 def test_a_number_and_all_ignore_budgets() -> None:
-    """A number, or "all", forms the requested groups even if they exceed a budget. A group that exceeds a budget has
-    the state OVER.
+    """If the user requests groups of a fixed number of drives, or one group of all drives, tkperf forms these groups
+    even if they exceed a budget. A group that exceeds a budget has the state OVER.
     """
     (everything,) = group_drives(SHELF, "all")
     assert everything.state is BudgetState.OVER
@@ -137,8 +137,8 @@ def test_each_drive_is_judged_by_its_own_parts() -> None:
 
 
 def test_groups_by_sysfs(tmp_path: Path) -> None:
-    """Drives are grouped according to the paths in sysfs. A degraded link lowers the demand and leaves room for another
-    drive.
+    """Drives are grouped according to the paths in sysfs. A degraded link lowers the demand, so another drive fits into
+    the budget.
     """
     fake = FakeDrives(tmp_path)
     identities = [*nvme_behind_switch(fake), *sata_behind_expander(fake), *sata_on_chipset(fake)]

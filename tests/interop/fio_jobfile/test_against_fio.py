@@ -1,4 +1,4 @@
-"""Comparison of two series of I/Os. fio issues the first series from a job file. It issues the second series from the
+"""Comparison of two series of I/Os. fio issues the first series from a job file. fio issues the second series from the
 jobs into which tkperf converts this file.
 """
 
@@ -110,8 +110,8 @@ def read_log(path: Path) -> Load:
 
 
 def observe(text: str, number: int, folder: Path, scratch: Path) -> Load:
-    """Return the I/Os that the first thread of one job issues. The rate of the job is removed, because it would slow
-    the job down.
+    """Return the I/Os that the first thread of one job issues. The rate limit of the job is removed, because it would
+    slow the job down.
     """
     log = folder / "ios.log"
     log.unlink(missing_ok=True)

@@ -199,8 +199,8 @@ def test_jobs_at_the_same_time_are_loads_that_run_together() -> None:
 
 
 def test_a_load_never_has_the_name_of_another_row_of_results() -> None:
-    """In the results, the total of loads that run together is named ``all``, and the flushes of a load are named
-    ``NAME, flushes``.
+    """In the results, the total of loads that run together has the name ``all``, and the flushes of a load have the
+    name ``NAME, flushes``. No converted load receives such a name.
     """
     document = document_of(f"{GLOBAL}[all]\n[a, flushes]\n[all]\nstonewall\n")
     assert [(phase.get("together"), phase.get("load")) for phase in document["phases"]] == [
@@ -251,8 +251,8 @@ def test_more_than_can_run_together_is_refused() -> None:
 
 def test_sequential_threads_over_the_same_addresses_are_loads_of_their_own() -> None:
     """If several sequential threads use the same addresses, each thread becomes a separate load, because each thread of
-    a single load would use a separate part of the range. If fio's threads have a matching offset_increment, they remain
-    one load. Random threads share their range in both programs.
+    a single load would use a separate part of the range. If the offset_increment of a job gives each thread such a
+    separate part, the threads remain one load. Random threads share their range in both programs.
     """
     document = document_of(f"{GLOBAL}[a]\nrw=read\nnumjobs=3\n[b]\nnumjobs=3\n")
     assert document["phases"][0]["together"] == ["a 1", "a 2", "a 3", "b"]
@@ -314,8 +314,8 @@ def test_late_starts_that_tkperf_cannot_make_are_refused(jobs: str, reason: str)
 
 
 def test_a_delay_of_all_or_before_a_stonewall_delays_nothing() -> None:
-    """A delay is left out if no other load begins before the delayed load, or if the delay ends before its group
-    starts. A line of the output contains the reason.
+    """tkperf omits a delay if no other load begins before the delayed load, or if the delay ends before the group of
+    the load starts. A line of the output contains the reason.
     """
     _, alone = convert(f"{GLOBAL}[a]\nstartdelay=5\n")
     assert "not carried over: startdelay=5: no other load begins before it ([a])" in alone
@@ -425,9 +425,7 @@ def test_all_refusals_are_found_at_once() -> None:
 
 
 def test_streams_are_cut_into_slices_without_a_rest() -> None:
-    """The warm-up and the stream each last a whole number of slices, even if their original lengths differ from
-    this.
-    """
+    """The warm-up and the stream each last a whole number of slices, even if the job file specifies other lengths."""
     for runtime, ramp, slice_s in (
         ("60", "0", 10),
         ("2h", "10m", 60),
@@ -461,7 +459,9 @@ def test_odd_names_stay_text() -> None:
 
 
 def test_any_other_option_is_named() -> None:
-    """The output names every option that was not converted, with the reason, even if the option has no effect."""
+    """The output names every option that was not converted, and contains the reason. This includes options without an
+    effect.
+    """
     text = f"[global]\n{TIMED}rw=randread\nnorandommap\n[a]\nverify=0\nrwmixread=70\n[b]\nstonewall\n"
     written, options = convert(text)
     left = [line for line in options if not line.startswith("carried over: ")]
@@ -496,13 +496,13 @@ def test_every_option_is_accounted_for(name: str) -> None:
 
 
 def test_no_option_has_two_fates() -> None:
-    """An option is carried over, left out, without effect or refused, so no option is in two of these tables."""
+    """An option is either converted, left out, without effect or refused. No option is in two of these tables."""
     tables = (CARRIED_OVER, LEFT_OUT, WITHOUT_EFFECT, REFUSED)
     assert sum(map(len, tables)) == len({name for table in tables for name in table})
 
 
-# These are options of engines that Debian's fio lacks, options that --enghelp of io_uring and libaio does not list, and
-# options of a profile.
+# These options belong to I/O engines that Debian's fio lacks, are not listed by --enghelp of io_uring and libaio, or
+# belong to a profile of fio.
 OF_OTHER_ENGINES = {
     "threads",
     "apptag",
