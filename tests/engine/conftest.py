@@ -20,7 +20,7 @@ from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.model.workload import Access, ActiveRange, Workload
 
-# The plays of a scenario (see fake_fio.py). The key is a block size.
+# The scenario of a scripted fio: a list of plays for each block size (see fake_fio.py).
 Scenario = Mapping[str, list[Any]]
 
 

@@ -64,7 +64,7 @@ class Rig:
         self.asked_s = self.clock()
 
     def require_begun_unasked(self, execution: Execution) -> None:
-        """Require that a load was released before its result was requested.
+        """Require that a load was released before the test requested its result.
 
         The engine opens the gate of a fio load and notes the time. How soon the load begins after that depends on the
         host.
@@ -209,7 +209,7 @@ def test_one_of_several_begins_that_is_chosen_shortly_before_the_end(rig: Rig) -
 
 def test_what_depends_on_the_last_ios_begins_when_the_totals_are_known(rig: Rig) -> None:
     """If the choice of the next load depends on the last I/Os, the engine asks again when all I/Os are completed. The
-    chosen load then begins without a call from the runner.
+    chosen load then begins by itself, and the runner does not have to release it.
     """
 
     def choose(so_far: Measurement) -> EngineLoad | None:
@@ -260,7 +260,9 @@ def test_a_wrong_guess_is_thrown_away(rig: Rig) -> None:
 
 
 def test_nothing_goes_on_after_rest(rig: Rig) -> None:
-    """rest() also ends a step that was released early. If this step is requested later, it begins again."""
+    """The function rest() also ends a step that was released early. If the measurement of this step is requested later,
+    the step begins again.
+    """
     measure(rig, FIRST, Next.for_certain(SECOND))
     rig.engine.rest()
     rested_s = rig.clock()

@@ -206,8 +206,8 @@ def test_an_honest_fio_is_believed(fake_fio: Play, make_engine: MakeEngine) -> N
 
 
 def test_the_end_of_a_helper_at_the_gate_ends_no_job(fake_fio: Play, make_engine: MakeEngine) -> None:
-    """The end of a helper at the gate wakes no job of fio. A job that is woken while it waits for its first I/O would
-    end.
+    """The end of a helper process at the gate must not wake a job of fio. If a job were woken while it waits for its
+    first I/O, it would end.
     """
     fake_fio({"*": [[["helpers' ends wake job 2"]]]})
     events, failure = run_rounds(make_engine())
@@ -328,7 +328,7 @@ def test_a_stream_whose_reports_came_too_late_is_measured_to_its_end(fake_fio: P
 def test_a_stream_whose_reports_stand_still_is_stopped(
     fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stream is stopped if reports arrive but the elapsed time in these reports does not increase."""
+    """The engine stops a stream if reports arrive but the elapsed time in these reports does not increase."""
     monkeypatch.setattr(fio_process, "LONGEST_OVERRUN_S", 0.5)
     still: Acts = [["status", {"elapsed_s": 0.1}], ["sleep", 0.1]] * 100
     fake_fio({"*": [still]})
@@ -350,14 +350,14 @@ def test_a_gate_to_which_not_all_come_fails(
 
 def test_on_a_slow_machine_what_follows_is_started_earlier(fake_fio: Play, make_engine: MakeEngine) -> None:
     """If a fio reached its gate late, the next fio is started earlier. Each fio is started at least three seconds
-    before the end of the preceding step. A single slow start has no later effect.
+    before the end of the preceding step. After a single slow start, the time before the end returns to three seconds.
     """
     engine = make_engine()
     fake_fio({"*": [[["comes late", 2.5], ["run"]], [["run"]]]})
     assert engine._waiting.ahead_s == 3.0
     assert measure(engine).measurement.ios == 2 * 2000 * LENGTH_S
     assert engine._waiting.ahead_s >= 5.0
-    while engine._waiting.ahead_s > 3.0:  # a single slow start has no later effect
+    while engine._waiting.ahead_s > 3.0:  # after a single slow start, the time returns to its usual value
         measure(engine)
 
 
@@ -574,8 +574,8 @@ def test_documents_that_would_fill_the_pipe_do_not_wait(
 def test_stamps_of_documents_count_only_while_the_wall_clock_runs_evenly(
     fake_fio: Play, make_engine: MakeEngine, read_step: ReadStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the wall clock was set during a step, the time stamps of fio's documents are not used. The waiting documents
-    then all have the time at which tkperf read them.
+    """If the wall clock was set during a step, the time stamps of fio's documents are not used. tkperf then assigns the
+    time at which it read the waiting documents to all of them.
     """
     monkeypatch.setattr(FioProcess, "_follow_wall_clock", lambda _: None)
     fake_fio({"*": [BUSY]})

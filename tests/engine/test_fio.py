@@ -136,8 +136,8 @@ def test_a_fill_is_believed(make_engine: MakeEngine) -> None:
 def test_a_job_whose_helper_dies_as_the_gate_opens_is_missed(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch, victims: int
 ) -> None:
-    """If the helper of a job dies while the gate opens, the engine detects that the job issued no I/O. fio itself exits
-    with status 0 and reports all jobs.
+    """If the helper process of a job dies while the gate opens, the engine detects that the job issued no I/O. fio
+    itself exits with status 0 and reports all jobs.
     """
     opened = Gate.open
 
@@ -238,8 +238,8 @@ def test_no_thread_of_fio_is_woken_by_the_end_of_a_helper(make_engine: MakeEngin
 def test_what_dies_at_the_gate_is_started_again(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch, doom: str
 ) -> None:
-    """If a helper, fio or the folder of a step disappears while fio waits at the gate, the step is started again and
-    measured, because no I/O has been issued yet.
+    """If a helper process or fio itself dies, or if the folder of a step disappears, while fio waits at the gate, the
+    step is started again and measured, because no I/O has been issued yet.
     """
     engine = make_engine()
     prepared = wait_for(engine, Step(workload=workload(), duration_s=1.0))

@@ -39,8 +39,8 @@ def test_an_end_as_it_should_be() -> None:
     ],
 )
 def test_each_other_end_says_what_it_was(found: EngineError | None, kind: type[EngineError], text: str) -> None:
-    """The fault states whether fio was killed, failed, was blocked forever or is another program. The type of the fault
-    determines whether the step may be started again.
+    """The reported fault states whether fio was killed, failed, was blocked forever or is another program. The type of
+    the fault determines whether the step may be started again.
     """
     assert type(found) is kind
     assert str(found) == text

@@ -93,8 +93,8 @@ def test_pure_reads_and_writes_have_no_mix(access: Access, read_percent: int, rw
 
 
 def test_sequential_jobs_own_disjoint_regions_and_go_on_where_they_stopped() -> None:
-    """Each sequential job has a separate region. The job starts at its own position and continues to the end of its
-    region.
+    """Each sequential job has a separate region. The job starts at the position where its previous step ended, and
+    continues to the end of its region.
     """
     step = Step(workload=workload(access=Access.SEQUENTIAL, read_percent=0), duration_s=1)
     quarter = (1 << 30) // 4
@@ -219,8 +219,8 @@ def test_evenly_offered_ios_are_asked_for_in_bytes() -> None:
     assert rate_lines(**(rates | {"read_percent": 0}))[0] == "rate=,128000"
     assert rate_lines(**(rates | {"offered_iops": None})) == []
     blocks = (BlockShare(4096, 60), BlockShare(512, 40))
-    # The rate is computed from the mean block size, because fio before 3.42 interprets rate_iops of a mix as I/Os of
-    # the smallest size.
+    # The rate is computed from the mean block size, because fio before 3.42 interprets rate_iops of a mix as a rate of
+    # I/Os of the smallest size.
     assert rate_lines(**(rates | {"block_mix": blocks}))[0] == f"rate={31.25 * 2662.4:.0f},"
     with pytest.raises(
         UsageError, match="in each of 32 jobs, the reads or the writes would be less than one I/O per second"

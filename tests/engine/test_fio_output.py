@@ -36,7 +36,9 @@ def documents(stream: bytes = STREAM) -> list[bytes]:
 
 @pytest.mark.parametrize("version", STREAMS)
 def test_each_version_is_read_alike(version: str) -> None:
-    """The notes, seconds and sums are read from the output of each version, and the measured values are plausible."""
+    """tkperf reads the notes, the seconds and the totals from the output of each version. The measured values are
+    plausible.
+    """
     splitter = DocumentSplitter()
     readings = [parse_document(document) for document in splitter.feed(STREAMS[version])]
     assert splitter.notes == ["step : Saving output of prerun in step.prerun.txt"] * 2
@@ -75,7 +77,7 @@ def test_a_document_says_when_its_jobs_began(version: str) -> None:
 
 
 def forms(value: object, *place: str) -> set[tuple[str, ...]]:
-    """Return the positions of all values, each with its JSON type."""
+    """Return the position of each value in the JSON, with the type of the value."""
     if isinstance(value, dict):
         inner = [("*" if place[-1:] == ("bins",) else key, each) for key, each in value.items()]
         return {form for key, each in inner for form in forms(each, *place, key)}
@@ -288,8 +290,8 @@ def test_what_fio_reports_is_plausible_and_its_changes_are_not() -> None:
     ['{"N": 1, "bins": {"5": ' + "9" * 30 + "}}", '{"N": ' + "9" * 400 + ', "mean": 1.5}', '{"x": ' + "[" * 100_000],
 )
 def test_numbers_and_depths_beyond_all_measure_are_no_status(latency: str) -> None:
-    """Numbers and nesting depths beyond all limits lead to an EngineError. Fuzzing showed that Python's own exceptions
-    for such values are not ValueErrors.
+    """Numbers and nesting depths beyond all limits lead to an EngineError. Fuzzing showed that Python raises exceptions
+    other than ValueError for such values.
     """
     side = '{"io_bytes": 1, "total_ios": 1, "runtime": 1, "lat_ns": ' + latency + "}"
     job = '{"jobname": "j", "error": 0, "read": ' + side + ', "write": ' + side + "}"

@@ -143,8 +143,8 @@ def test_flushes_between_reads_need_a_fio_that_counts_them_right(
 def test_what_no_device_could_do_is_refused_without_a_device(
     monkeypatch: pytest.MonkeyPatch, version: str, wanted: str | None, io: RequiredIo, reason: str | None
 ) -> None:
-    """If the installed fio cannot do the I/O on any device, tkperf refuses the I/O without reading a device. The choice
-    on a device refuses the same I/O.
+    """If the installed fio cannot do the requested I/O on any device, tkperf refuses it without accessing a device. The
+    choice of an I/O engine for a device refuses the same I/O.
     """
     answers(monkeypatch, version)  # each attempt to read would fail with a KeyError
     if reason is None:
@@ -172,7 +172,7 @@ def test_a_refusal_names_the_device_as_the_user_knows_it(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("io_depth", [3, 20])
 def test_the_chosen_engine_keeps_the_queue_depth(scratch: Path, io_depth: int) -> None:
     """With the chosen I/O engine, fio's own numbers show the requested queue depth. According to Little's law, the mean
-    number of outstanding I/Os follows from mean latency and IOPS.
+    number of outstanding I/Os is the mean latency times the IOPS.
     """
     chosen = choose_ioengine(str(scratch), 512, None, RequiredIo(io_depth=io_depth))
     done = run_command(

@@ -17,7 +17,7 @@ OTHER = Step(workload=workload(jobs=2, read_percent=100), duration_s=1)
 
 
 def test_no_two_jobs_of_a_run_have_one_seed_nor_after_it_was_resumed() -> None:
-    """No two jobs of a run have the same seed, even if a step is repeated or the run is resumed."""
+    """No two jobs of a run receive the same random seed, even if a step is repeated or the run is resumed."""
     seeds = Seeds(7)
     drawn = [seeds.take(step) for step in (STEP, OTHER, STEP)]
     seeds.go_on(7, resumptions=1)

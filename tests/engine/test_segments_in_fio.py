@@ -1,4 +1,5 @@
-"""The reason why segments are mapped (docs/adr/0027): two features of fio are similar, but neither is sufficient.
+"""The reason why segments are mapped (docs/adr/0027): two features of fio also restrict I/O to parts of a file, but
+neither of them is sufficient.
 
 If a later version of fio changes one of these features, the decision should be reviewed.
 """

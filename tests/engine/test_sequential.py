@@ -29,8 +29,8 @@ def test_each_stream_goes_on_where_it_stopped() -> None:
 
 
 def test_a_rest_too_short_for_a_step_starts_over() -> None:
-    """If the rest of the region is too short for a step, the step begins at the start of the region. Otherwise, fio
-    would wrap to the address where the step began.
+    """If the rest of the region is too short for a step, the step begins at the start of the region. Otherwise fio
+    would reach the end of the region and continue at the address where the step began.
     """
     cursors = SequentialCursors(RANGE)
     cursors.advance(step(0), (0, 0), (900 * BLOCK, 100 * BLOCK))
@@ -59,8 +59,8 @@ def test_a_step_that_takes_most_of_its_region_starts_over() -> None:
 
 
 def test_a_step_that_wrapped_does_not_go_on_at_a_place_that_fio_never_reached() -> None:
-    """After a step that wrapped, the next step begins at the start of the region, because fio wraps to the address
-    where the step began.
+    """If a step reached the end of its region, the next step begins at the start of the region, because at the end fio
+    continues at the address where the step began.
     """
     cursors = SequentialCursors(RANGE)
     cursors.advance(step(0), (960 * BLOCK, 0), (100 * BLOCK, 100 * BLOCK))

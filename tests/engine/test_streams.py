@@ -75,8 +75,8 @@ def test_streams_run_together_and_each_has_its_own_figures(make_engine: Callable
 
 @pytest.mark.fio
 def test_a_delayed_stream_is_measured_when_all_run(make_engine: Callable[..., FioEngine]) -> None:
-    """If a stream begins late, no result contains the seconds before its start. These seconds are shown in views and
-    are included in the counters of the device.
+    """If a stream begins late, no result contains the seconds before its start. Views show these seconds, and the
+    counters of the device include their I/Os.
     """
     combination = combine((READER, replace(PAUSING, delay_s=1.5)))
     step = Step(workload=combination, duration_s=4.0)
@@ -112,8 +112,8 @@ def test_a_combination_follows_without_a_pause_and_in_slices(make_engine: Callab
 
 
 def test_the_job_of_a_combination_names_each_stream() -> None:
-    """In the fio job of a combination, each stream has separate sections. fio itself applies the delays, unless a gate
-    holds the stream. The threads of all streams are counted.
+    """In the fio job of a combination, each stream has separate sections. fio itself applies the delays, unless the
+    stream waits at a gate. The number of threads includes the threads of all streams.
     """
     combination = combine((READER, LOG, replace(PAUSING, delay_s=2.0)))
     target = FioTarget(path="/x", ioengine="libaio", active_range=ActiveRange(offset_bytes=0, length_bytes=64 * MIB))

@@ -120,7 +120,7 @@ def test_all_rounds_in_one_file(how: str) -> None:
 
 @given(st.lists(st.integers(0, 1 << 40), min_size=2, max_size=9, unique=True))
 def test_where_a_sequential_round_begins_changes_nothing(starts: list[int]) -> None:
-    """If sequential rounds begin at different addresses, they are still rounds of one series."""
+    """The start address of a sequential round does not matter: rounds with different start addresses are one series."""
     files = [
         (f"r{each}.json", written(1000 + each, 60.0 * each, options={"rw": "write", "offset": str(start)}))
         for each, start in enumerate(starts)
@@ -223,7 +223,7 @@ def import_(*paths: Path, name: str | None = None) -> Result:
 @pytest.mark.parametrize("place", ["job", "file"])
 def test_what_prepares_is_no_headline(tmp_path: Path, name: str, place: str) -> None:
     """If the name of a job or a file indicates that it prepares the drive, its section is neither a headline nor a
-    finding. Rounds until steady state (WDPC) are measurements.
+    finding. Rounds of workload-dependent preconditioning (WDPC), which run until steady state, are measurements.
     """
     of_file = f"{name}_bs128k.json" if place == "file" else "x_bs128k.json"
     fill = sequential_fill(name if place == "job" else "job")
@@ -249,7 +249,7 @@ TIMED = {"runtime": "10", "time_based": "1"}
     [
         (1, {"io_size": "10g"}, TIMED, True),
         (1, {"size": "100%", "loops": "2"}, TIMED, True),
-        (1, {"size": "10g"}, {}, False),  # all loads ran until they had transferred an amount
+        (1, {"size": "10g"}, {}, False),  # each load ran until it had transferred a fixed amount
         (1, {"size": "10g", **TIMED}, TIMED, False),
         (5, {"size": "10g"}, TIMED, False),  # the fill was repeated, so its results are a series of rounds
     ],
@@ -339,8 +339,8 @@ def test_large_sequential_blocks_are_told_in_throughput(tmp_path: Path, rw: str,
 
 
 def test_a_folder_that_says_only_its_purpose() -> None:
-    """A folder marks its files as a preparation only if its whole name is a purpose, because folders are also named
-    after drives and conditions.
+    """The name of a folder marks the files in it as a preparation only if the whole name is a word for a preparation.
+    Folders are also named after drives and conditions.
     """
     purpose = {
         "a/wipc/output.json": True,

@@ -105,7 +105,7 @@ def test_a_window_has_no_gap(given: tuple[int, ...], window: tuple[int, ...], sa
 
 @pytest.mark.parametrize("copy", ["copy of r1.json", "r1 (1).json", "backup/r1.json", "a-r1-again.json"])
 def test_a_copy_does_not_rename_a_round(copy: str) -> None:
-    """If a file and a copy of it are given, the result counts once, under the shorter file name. The order of the files
+    """If a file and a copy of it are given, the result counts once, with the shorter file name. The order of the files
     does not matter.
     """
     text = written(5, 60)
@@ -302,8 +302,8 @@ def test_words_before_the_number_of_a_round(name: str, expected: list[int]) -> N
     ],
 )
 def test_of_a_word_given_twice_the_number_that_counts_is_taken(names: list[str], numbers: list[list[int]]) -> None:
-    """If a word occurs twice in a file name, tkperf uses the number that counts rounds. A letter such as r may also
-    precede a mix or the name of a drive.
+    """If a word or letter that can count rounds occurs twice in a file name, tkperf uses the number that really counts
+    rounds. A letter such as r may also precede a mix or the name of a drive.
     """
     files = [name.format(each) for name in names for each in (3, 4, 5)]
     run = run_of(*((file, written(100 + at, 60 * at)) for at, file in enumerate(files)))

@@ -54,8 +54,8 @@ def imported(tmp_path: Path, file: Path) -> Any:
 
 
 def test_a_real_latency_file(tmp_path: Path) -> None:
-    """An imported latency file of TKperf 2.2 has the window, average and fit that TKperf computed. Rates are not known,
-    because TKperf did not record them.
+    """An imported latency file of TKperf 2.2 leads to the window, the average and the fitted line that TKperf computed.
+    Rates are not known, because TKperf did not record them.
     """
     file = GOLDEN / "tkperf-2.2-lat.xml"
     theirs, run = elements(file), imported(tmp_path, file)
@@ -367,8 +367,8 @@ def test_two_files_of_one_name(tmp_path: Path) -> None:
 
 
 def test_a_name_is_that_of_one_run(tmp_path: Path) -> None:
-    """``--name`` gives a name to the single run of an XML file. The option is refused if the files become
-    several runs.
+    """``--name`` gives a name to the single run of an XML file. The option is refused if the import creates several
+    runs.
     """
     file = GOLDEN / "tkperf-2.2-lat.xml"
     ran = invoke_import(tmp_path, file, GOLDEN / "tkperf-2.2-tp.xml", "--name", "foo")
@@ -474,8 +474,8 @@ def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
     view = view_of(tmp_path / "x.tkperf")
     (test,) = view.tests
     keys = [view.key for chart in test.sections[0].charts for view in chart.views]
-    # These keys belong to the charts of IOPS (linear and logarithmic) and of latencies. A fourth key would belong to a
-    # chart of percentiles.
+    # These keys belong to the charts of IOPS (linear and logarithmic) and of latencies. TKperf records no percentiles,
+    # so the key of their chart is missing.
     assert keys == [f"writesat0time{number}" for number in ("", "2", "3")]
     assert test.sections[0].tables[0].title.endswith("2 slices, 2 min 00 s")
     shown = CliRunner().invoke(cli, ["show", "--full", str(tmp_path / "x.tkperf")]).stdout

@@ -47,8 +47,8 @@ def test_the_profiles_offered_for_hard_disks_are_those_that_define_their_tests()
 
 
 def test_a_purge_by_its_name_belongs_to_one_bus() -> None:
-    """The name of each purge method belongs to exactly one bus. The methods in the device modules are among the names
-    for their bus.
+    """The name of each purge method belongs to exactly one bus. The list of names for a bus contains the methods that
+    the modules for this bus define.
     """
     assert len(set(choices.PURGES)) == len(choices.PURGES)
     assert set(nvme.SANITIZE_ACTIONS) <= set(choices.NVME_PURGES)

@@ -192,7 +192,7 @@ def back_to_back(count: int, length_s: float = 10.0, rate: float = 100 * MB) -> 
 
 def test_steps_nobody_disturbs_are_not_flagged() -> None:
     """Steps without a disturbance are not flagged. The device counts the same bytes as fio, so no bytes are foreign.
-    The rates of the neighbouring steps do not matter.
+    This applies at any rates of the neighbouring steps.
     """
     steps = [Step(1 + n * 10, 10, rate * MB) for n, rate in enumerate((900, 20, 900, 20, 900))]
     for seen in play(Model(), steps):
@@ -282,7 +282,7 @@ def test_a_fill_whose_documents_are_read_late_is_all_there(length_s: float, late
 
 @pytest.mark.parametrize("late_s", [0.1, 0.4])
 def test_a_beginning_noticed_late_makes_nothing_missing(late_s: float) -> None:
-    """If the beginning of a step was noticed late, the step has no missing I/O, although its first bytes were
+    """If tkperf noticed the beginning of a step late, the step has no missing I/O, although its first bytes were
     transferred before the recorded beginning.
     """
     for kind in (StepKind.FILL, StepKind.ROUND):
@@ -353,8 +353,8 @@ def test_a_device_that_is_to_count_and_counts_nothing_did_nothing() -> None:
 
 
 def test_a_device_that_does_not_count_is_remembered() -> None:
-    """If tkperf was stopped at the end of a step, the bytes of this step cannot be compared. The next step is then
-    flagged as stopped, but not as idle.
+    """tkperf remembers that a device does not count its I/O, even if tkperf was stopped at the end of a step and could
+    not compare the bytes of this step. The next step is then flagged as stopped, but not as idle.
     """
     stops = [(20.5, 22.0)]
     first, second = play(Model(stops=stops, counting=False), back_to_back(2), uncounted=1.0)
@@ -427,8 +427,8 @@ def test_idle_time_before_a_step_is_recorded_and_flagged() -> None:
 
 
 def test_short_steps_keep_no_looks_at_those_before() -> None:
-    """A series of short steps does not accumulate readings of earlier steps. A run of several days with steps of two
-    seconds needs no more memory than a run of one minute.
+    """A series of short steps does not accumulate readings of earlier steps. For this reason, the readings of a run of
+    several days with steps of two seconds need no more memory than those of a run of one minute.
     """
     model, watch = Model(), RunWatch(0.0)
     watch.counters = model
@@ -494,7 +494,7 @@ def test_what_the_step_before_lacks_is_not_foreign() -> None:
     lacked = Side(foreign_bytes=200 * MB, lacked_bytes=200 * MB)
     assert judge_bytes(compared(lacked)) == ()
     assert len(judge_bytes(compared(replace(lacked, lacked_bytes=0)))) == 1
-    # Writes that were counted after the end of their step cannot explain reads in the following step.
+    # Writes that the device counted only after the end of their step cannot explain reads in the next step.
     assert len(judge_bytes(compared(Side(lacked_bytes=200 * MB), Side(foreign_bytes=200 * MB))))
 
 
@@ -511,8 +511,8 @@ def test_only_what_the_device_did_at_no_time_is_missing() -> None:
 
 
 def test_a_late_document_is_nobodys_io() -> None:
-    """If I/O appears inside a step but is not in the total of the step, it was counted at a wrong time. Such I/O is not
-    foreign.
+    """If readings show additional I/O inside a step, but the totals of the step agree, the I/O was counted at a wrong
+    time. Such I/O is not foreign.
     """
     assert judge_bytes(compared(Side(inner_bytes=300 * MB))) == ()
     assert judge_bytes(compared(Side(inner_bytes=300 * MB, foreign_bytes=-5 * MB))) == ()
@@ -529,8 +529,8 @@ def seconds_at_3_gb_a_second(*workloads: Workload) -> list[Step]:
 
 
 def test_writes_next_to_reads_of_a_fast_device_are_flagged() -> None:
-    """Writes during reads on a fast device are flagged, because fio issues no writes in these steps. This applies even
-    if a busy host reads the counters at the boundaries late.
+    """Foreign writes during steps of reads on a fast device are flagged, because fio issues no writes in these steps.
+    This applies even if a busy host reads the counters at the boundaries late.
     """
     model = Model([Flow(2.1, 2.9, 100 * MB)], stops=[(1.9, 2.0), (2.9, 3.05)])
     seen = play(model, seconds_at_3_gb_a_second(READS, READS, READS))
@@ -606,8 +606,8 @@ def borders(watch: RunWatch, model: Model) -> tuple[float, float]:
 
 
 def test_looks_are_frequent_only_about_the_known_ends_of_a_step() -> None:
-    """Readings are frequent only near the known ends of a step. If a step begins with a hand-over, fio's first second
-    then shows the exact beginning.
+    """Readings are frequent only near the known ends of a step. If a hand-over begins the step, the first second that
+    fio reports shows the exact beginning.
     """
     model, watch = Model(), RunWatch(0.0)
     watch.counters = model
@@ -660,8 +660,8 @@ def test_an_idle_time_is_measured_more_exactly_than_by_whole_looks(begin_s: floa
 
 
 def test_of_few_ios_the_idle_time_is_that_of_whole_looks() -> None:
-    """If a load issues few I/Os, idle time is measured only in whole intervals between readings. At 50 I/Os per second,
-    an interval with fewer I/Os than usual proves nothing.
+    """If a load issues few I/Os, tkperf measures idle time only in whole intervals between two readings. At 50 I/Os per
+    second, an interval with fewer I/Os than usual proves nothing.
     """
     step = Step(1, 10, bytes_per_s=50 * 4096, idle=(4.05, 4.75))
     (seen,) = play(Model(), [step])

@@ -167,7 +167,7 @@ def sysfs_of_a_sata_disk(root: Path) -> Path:
 
 def test_names_of_a_device_in_the_log(tmp_path: Path) -> None:
     """The log identifies a disk by its name, the port of its controller, its SCSI address or its PCI function. The
-    names of a partition include those of its disk.
+    names of a partition include the names of its disk.
     """
     root = sysfs_of_a_sata_disk(tmp_path)
     disk = {"sdb", "ata3", "ata3.00", "host2", "2:0:0:0", "0000:00:1f.2"}
@@ -387,8 +387,8 @@ class Looked:
     ("planned_s", "looked_at_s"), [(60.0, [1, 11, 21, 31, 41, 51, 58, 59, 60]), (None, [*range(1, 61)])]
 )
 def test_threads_are_looked_at_when_it_matters(planned_s: float | None, looked_at_s: list[float]) -> None:
-    """Threads are examined when a step begins and in its last seconds. If the end of the step is not known, they are
-    examined in every reading.
+    """tkperf examines threads when a step begins and in the last seconds of the step. If the end of the step is not
+    known, they are examined in every reading.
     """
     host = Looked()
     watch = RunWatch(0.0, host=host)

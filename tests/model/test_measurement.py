@@ -76,8 +76,8 @@ def test_megabytes_are_decimal(ios: int) -> None:
 
 @given(latency_lists, latency_lists)
 def test_an_answers_reported_percentiles_are_as_before(a: list[int], b: list[int]) -> None:
-    """An answer contains the counts, extremes and reported percentiles of a measurement, for each direction and for
-    both together. It does not contain the seconds.
+    """The answer that a procedure receives contains the counts, extremes and reported percentiles of a measurement, for
+    each direction and for both together. It does not contain the seconds.
     """
     reads, writes = io_stats(a * 20), io_stats(b * 9)
     sample = Sample(start_s=0.0, duration_s=1.0, read=reads, write=writes)

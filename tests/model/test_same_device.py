@@ -122,7 +122,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "mapping with a UUID": {"mapping_uuid": "LVM-y", "beneath": ()},
     "mapping without a UUID": {"mapping_name": "vg-other", "mapping_uuid": "x", "beneath": ()},
 }
-# Facts that may change after a reboot, in another slot or under a new name.
+# Facts of a device that may change after a reboot, in another slot or under a new name.
 ALLOWED: dict[str, dict[str, Any]] = {
     "whole drive": {
         "path": "/dev/nvme3n1",
@@ -210,8 +210,8 @@ def test_the_known_numbers_of_a_drive_may_not_be_unknown_now() -> None:
     ("kind", "name"), [("file", "birth_time_ns"), ("partition", "partition_start_bytes"), ("loop device", "beneath")]
 )
 def test_a_run_file_without_a_fact_is_not_resumed(kind: str, name: str) -> None:
-    """If a run file lacks a compared fact, the run is not resumed. An older version of tkperf wrote such a file, so it
-    is not certain that the run belongs to this device.
+    """If a run file lacks a compared fact, the run is not resumed. Older versions of tkperf wrote such files. Without
+    the fact, it is not certain that the run belongs to this device.
     """
     old = {key: value for key, value in recorded(KINDS[kind]).items() if key != name}
     with pytest.raises(DeviceError, match=r"does not contain the .*: start a new run"):

@@ -78,7 +78,7 @@ def test_pieces_are_joined_at_their_starts() -> None:
 
 
 def test_of_many_values_the_extremes_of_neighbours_are_left() -> None:
-    """A reduction of many values returns at most the requested number of values in their original order. The result
+    """If many values are reduced, at most the requested number of values is returned, in the original order. The result
     contains the least and the greatest value.
     """
     chance = np.random.default_rng(3)

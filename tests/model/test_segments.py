@@ -40,7 +40,7 @@ def test_no_two_touch_and_all_are_inside_and_aligned(count: int, length: int, sl
 
 def test_a_seed_has_the_same_places_for_ever() -> None:
     """A seed leads to the same positions in every version of tkperf, because run files of earlier versions contain the
-    seed but not the positions. If the positions change, LAYOUT must change too.
+    seed but not the positions. If the computation of the positions changes, the constant LAYOUT must change too.
     """
     drawn = draw_segments(count=2048, amount_bytes=16 * GIB, within_bytes=192_045_926_912, seed=2_026)
     assert drawn.facts() == {
@@ -80,8 +80,8 @@ def test_what_does_not_fit_is_refused() -> None:
 
 
 def test_results_say_what_the_range_is_made_of() -> None:
-    """Results describe a range of segments with all facts that are needed to compute the same positions again. A range
-    of one piece is described with its start.
+    """For a range that consists of segments, the results contain all facts that are needed to compute the same
+    positions again. For a range of one piece, the results contain its start.
     """
     whole = run_info(active_range_length_bytes=16 * GIB, profile={})
     assert whole.active_range_text == "17.2 GB"

@@ -51,7 +51,7 @@ def test_slope_excursion_is_the_fitted_range_over_the_window() -> None:
 
 
 def test_fewer_rounds_than_a_window_are_never_steady() -> None:
-    """A window of four equal rounds is not steady, because five rounds are required."""
+    """Four equal rounds are not steady, because a window consists of five rounds."""
     verdict = judge_values([100.0] * 4)
     assert not verdict.reached
     assert verdict.reason == "4 of the 5 rounds a window needs"

@@ -1,4 +1,4 @@
-"""Conclusions from the readings of a drive: throttling, write amplification, flags on steps, stored values and
+"""Conclusions from the readings of a drive: throttling, write amplification, marks on steps, stored values and
 warnings.
 """
 
@@ -75,8 +75,8 @@ def test_a_pause_of_the_run_is_no_throttling_of_its_steps() -> None:
 
 
 def test_temperatures_between_logs_do_not_hide_throttling() -> None:
-    """Temperatures between two logs do not hide throttling, because a log is compared with the previous log of the same
-    drive.
+    """Readings of only the temperature between two readings of the log do not hide throttling, because each log is
+    compared with the previous log of the same drive.
     """
     readings = [
         log(0, thermal_1_count=0),
@@ -111,8 +111,8 @@ def test_too_little_for_the_counters_unit_has_no_amplification() -> None:
 
 
 def test_a_span_lies_between_the_readings_nearest_its_ends() -> None:
-    """A period uses the readings nearest to its ends, because readings arrive shortly after the test requested them.
-    Readings that are far from the period belong to other tests.
+    """The counters of a period are those of the readings nearest to its ends, because readings arrive shortly after the
+    test requested them. Readings that are far from the period belong to other tests.
     """
     readings = [log(0), log(95), log(101), log(160), log(205)]
     edges = find_edges(readings, 100, 200)
@@ -275,7 +275,7 @@ def test_without_telemetry_nothing_is_known() -> None:
 
 def test_a_course_counts_from_its_beginning() -> None:
     """The times of the temperature curve begin at the start of the test. The curve includes readings shortly before and
-    after the test, so that its lines reach both ends.
+    after the test, so that its lines reach the beginning and the end of the test.
     """
     readings = [log(90, temperature_c=40.0), log(110, temperature_c=45.0), log(500, temperature_c=1.0)]
     course = find_telemetry_series(readings, {}, 100, 200)

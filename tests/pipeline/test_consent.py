@@ -37,7 +37,7 @@ class StandIn:
         """Do no work, because this device never changes."""
 
     def find_data(self) -> tuple[Signature, ...]:
-        """Return the data that were found when the target was first held."""
+        """Return the data that tkperf found when it first held the target."""
         return self.data
 
     def release(self) -> None:
@@ -147,8 +147,8 @@ def mistyped(question: Question) -> str:
 def test_without_consent_nothing_is_permitted(
     opening: Opening, name: str, data: bool, given: Consent, says: str
 ) -> None:
-    """Without consent, with a wrong answer, or with force alone where data could be lost, no action is permitted. The
-    refusal names the expected answer.
+    """No action is permitted without consent or with a wrong answer. If data could be lost, the force option alone is
+    not enough. The refusal names the expected answer.
     """
     kind = KINDS[name]
     only_forced = given.force and given.confirm is None
@@ -213,8 +213,8 @@ def test_the_path_that_was_given_confirms_where_paths_do(opening: Opening) -> No
 
 
 def test_the_page_says_what_is_asked(opening: Opening) -> None:
-    """Each row of the table in docs/explanation/safety.md names the answer that a kind of target needs, and the checks
-    that force omits. The rows agree with the code.
+    """Each row of the table in docs/explanation/safety.md names the answer that a kind of target needs, and states
+    whether the force option replaces this answer. The rows agree with the code.
     """
     page = (Path(__file__).parents[2] / "docs/explanation/safety.md").read_text(encoding="utf-8")
     section = page.split("## Confirmation")[1].split("\n## ")[0]

@@ -169,8 +169,8 @@ def warned(record: RunRecord) -> set[str]:
 
 
 def test_a_run_that_nobody_disturbs_says_nothing(tmp_path: Path) -> None:
-    """In a run without disturbances, all rounds are compared with the counters, and no step contains I/O of other
-    processes.
+    """In a run without disturbances, tkperf compares all rounds with the counters of the device, and reports no I/O of
+    other processes in any step.
     """
     record = run(tmp_path)
     assert codes(record) == {}
@@ -209,8 +209,8 @@ def stop(lasting_s: float) -> Callable[[CountedDrive], None]:
 
 
 def test_a_stopped_tkperf_is_said(tmp_path: Path) -> None:
-    """A pause of tkperf of 2 s within a step is reported as stopped. The pause delays fio's seconds, but this delay
-    causes no other report.
+    """If tkperf was stopped for 2 s within a step, the step is reported as "stopped". The pause delays fio's seconds,
+    but this delay causes no other report.
     """
     record = run(tmp_path, stop(2.0))
     assert codes(record) == {DISTURBED: {"stopped"}}

@@ -25,7 +25,7 @@ def no_engine(*_: object, **__: object) -> None:
 
 @pytest.mark.fio
 def test_a_scratch_file_goes_where_no_run_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scratch file is created only when it is opened, and is removed if no run begins."""
+    """A scratch file is created only when the pipeline opens it for a run, and is removed if no run begins."""
     plan = tkperf.make_plan("ssd", tmp_path / "s", size="64MiB", profile="quick", tests=["lat"])
     with plan.dut.open(plan.fitted, Consent()) as equipment:
         assert (tmp_path / "s").stat().st_size == 64 << 20
@@ -116,8 +116,8 @@ def test_zeroes_written_are_said_to_be(loop_device: object) -> None:
 def test_a_scratch_file_is_confirmed_by_its_path_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confirm: str | None
 ) -> None:
-    """An existing scratch file is confirmed by its path, either as the user gave DEVICE or in full. A new scratch file
-    needs no confirmation.
+    """An existing scratch file is confirmed by its path, either in the form that the user typed as DEVICE or as the
+    full path. A new scratch file needs no confirmation.
     """
     monkeypatch.chdir(tmp_path)
     plan = tkperf.make_plan("ssd", "./x", size="64MiB", profile="quick", tests=["lat"])

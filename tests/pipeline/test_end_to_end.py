@@ -130,8 +130,8 @@ def test_the_suite_runs_in_tkperfs_order_and_completes(finished: Path) -> None:
 
 
 def test_the_host_is_watched_and_a_file_has_no_counters_to_compare(finished: Path) -> None:
-    """Each step records the load of the host. The I/O of other processes on a file is not known, and is never recorded
-    as 0.
+    """Each step contains the load of the host. The I/O of other processes on a file is not known, and is recorded as
+    not known and not as 0.
     """
     record = read_run(finished)
     steps = [step for test in record.tests for step in test.steps]
@@ -141,7 +141,9 @@ def test_the_host_is_watched_and_a_file_has_no_counters_to_compare(finished: Pat
 
 
 def test_the_clock_that_fio_was_given_is_recorded(finished: Path) -> None:
-    """Every job file names the clock that the run file records. On a busy host, another run may use another clock."""
+    """Every job file names the clock that the run file records for fio. On a busy host, another run may use another
+    clock.
+    """
     record = read_run(finished)
     jobs = [step.job_file for test in record.tests for step in test.steps]
     assert jobs
@@ -394,7 +396,7 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(tmp_path: Path, how: s
         ended += json.loads(line)["event"] == "StepEnded"
         if ended == 4:
             break
-    assert "fio" in what_goes_on()  # without this check, the end of fio would prove nothing
+    assert "fio" in what_goes_on()  # without this check, the test would prove nothing if no fio had been running
     os.kill(process.pid, how)
     _, err = process.communicate(timeout=60)
     if how is not signal.SIGKILL:
@@ -413,8 +415,8 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(tmp_path: Path, how: s
 
 
 def test_what_others_run_is_none_of_ours() -> None:
-    """Programs that these tests did not start are not counted, even if their command lines resemble those of tkperf and
-    fio.
+    """The search for remaining programs does not count programs that these tests did not start, even if their command
+    lines resemble those of tkperf and fio.
     """
     words = ["sh", "-c", "read line", "exec_prerun", "job.fio"]
     started = [

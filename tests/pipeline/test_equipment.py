@@ -29,8 +29,8 @@ def test_another_io_engine_than_the_first_choice_is_a_warning() -> None:
 
 
 def test_one_thread_looks_at_the_counters_of_a_device(scratch: Path) -> None:
-    """A single thread reads the counters of the devices, because each reading takes CPU time from the load. More than
-    one device is read only if the target is a set of several devices.
+    """A single thread reads the counters of the devices, because each reading takes CPU time from the load. The thread
+    reads more than one device only if the target is a set of several devices.
     """
     plan = tkperf.make_plan("ssd", str(scratch), profile="quick", tests=["lat"])
     with plan.dut.open(plan.fitted, Consent(confirm=str(scratch))) as equipment:

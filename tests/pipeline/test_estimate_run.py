@@ -55,8 +55,8 @@ def test_a_stream_writes_no_more_than_the_amount_that_ends_it() -> None:
 
 
 def test_an_earlier_run_of_the_model_tells_each_workloads_rate(tmp_path: Path) -> None:
-    """An earlier run provides the rate of each workload. If its write saturation ended because of the written amount,
-    the estimate ends at the same time.
+    """An earlier run of the same model provides the rate of each workload. If the write saturation of this run ended
+    because of the written amount, the estimate assumes the same duration.
     """
     plan = plan_of("writesat")
     before = tkperf.run(plan, "before", folder=tmp_path)
@@ -112,7 +112,7 @@ def test_what_is_no_rate(text: str) -> None:
 
 
 def test_what_is_not_there_yet_is_not_read(tmp_path: Path) -> None:
-    """A scratch file that does not exist yet has no measured rate. The estimate states that its rate is an
+    """The rate of a scratch file that does not exist yet cannot be measured. The estimate states that its rate is an
     assumption.
     """
     plan = tkperf.make_plan("ssd", tmp_path / "scratch", size="64MiB", profile="quick")

@@ -137,8 +137,8 @@ def cut_off(tmp_path_factory: pytest.TempPathFactory) -> list[RunResult]:
     """Return the results of a run that was killed after each step. The run first contains groups of loads, and then
     levels of a demand.
 
-    In such a short run, the drive recovers within the first slice. In this test, a slice must therefore reach the whole
-    earlier rate. Noise delays the recovery, so some runs end before the recovery.
+    In such a short run, the drive recovers within the first slice. In this test, a slice must therefore reach the
+    earlier rate completely. Because of noise, the recovery then takes longer, so some runs end before it.
     """
     folder = tmp_path_factory.mktemp("cut")
     path = folder / "run.tkperf"
@@ -182,8 +182,8 @@ SO_FAR = "the section did not end: figures so far"
 
 
 def test_a_claim_on_what_did_not_end_cannot_be_told(cut_off: list[RunResult]) -> None:
-    """A claim about a section that did not end cannot be judged. This rule applies to claims about an absence and to
-    claims about a mean. A claim about a section that ended is judged.
+    """A claim about a section that did not end cannot be judged. This rule applies to claims that an event does not
+    occur and to claims about a mean. A claim about a section that ended is judged.
     """
     first, second, third = "AG1 SEQ 1024k", "AG2 RND 8k", "AG3 SEQ 1024k"
     in_third = [each for each in cut_off if any(in_section([each], third))]
@@ -239,8 +239,8 @@ def test_what_cannot_change_any_more_is_judged(cut_off: list[RunResult]) -> None
 
 
 def test_tables_name_what_did_not_end(cut_off: list[RunResult]) -> None:
-    """The table of sections has a row for each section, even for a section without a measurement. The cells name their
-    section.
+    """The table of sections has a row for each section, even for a section without a measurement. The cells of other
+    tables name their section.
     """
     result = next(each for each in cut_off if any(in_section([each], "Demand 100/0")))
     tables = {table.name: table for table in build_tables(result, (), lambda *_: ())}

@@ -140,7 +140,7 @@ def test_each_number_that_options_change_is_named(wishes: dict[str, Any], found:
 
 def test_a_request_is_filled_alike_from_the_command_line_a_file_and_python() -> None:
     """Each field of a request except the suite has the same name as an argument or option of a command that runs tests.
-    The same request can therefore be made from the command line, a file and Python.
+    Users can therefore make the same request on the command line, in a file and in Python.
     """
     params = {param.name for command in (ssd, hdd, raid) for param in command.params}
     assert set(RunRequest.__struct_fields__) - {"suite"} <= params
@@ -199,7 +199,7 @@ def test_a_model_of_the_other_kind_of_drive_has_a_warning(suite: str, device: st
 
 def test_altered_numbers_of_a_profile_made_in_python_are_written_out() -> None:
     """Altered numbers are written with all digits, so two numbers that differ only in the seventh digit look different.
-    If a test does not run, no number counts as altered for it.
+    Numbers of a test that does not run do not count as altered.
     """
     profile = load_profile("quick")
     table = msgspec.structs.replace(profile.table(LatencyTable), step_s=1_234_567.0)
@@ -288,8 +288,8 @@ def test_more_than_the_device_is_not_cut_without_a_word() -> None:
 
 
 def test_a_changed_profile_does_not_go_by_the_shipped_name() -> None:
-    """A changed profile with the name of a shipped profile lists each changed number that the selected tests use. A
-    changed profile with a different name does not count as altered.
+    """A changed profile with the name of a shipped profile lists each changed number that the selected tests use. If a
+    changed profile has a name of its own, it does not count as altered.
     """
     shipped = load_profile("pts-e-1.1")
     table = msgspec.structs.replace(shipped.table(IopsTable), step_s=2, read_percents=(100, 0))

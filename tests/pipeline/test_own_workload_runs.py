@@ -373,8 +373,8 @@ rounds = 1
 
 
 def test_what_was_written_before_a_purge_preconditions_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A section counts as filled by the last load that ran after its last purge. Loads before this purge do not
-    count.
+    """The preparation of a section is the last load that wrote to the drive after the last purge. Loads before this
+    purge do not count.
     """
     monkeypatch.chdir(tmp_path)
     Path("order.toml").write_text(ORDER)
@@ -391,7 +391,7 @@ def test_what_was_written_before_a_purge_preconditions_nothing(tmp_path: Path, m
 
 def test_a_pause_after_a_purge_leaves_it_as_purged(tmp_path: Path) -> None:
     """A pause after a purge does not change the state of the drive, which is still purged. The description of a fill
-    contains its compressible share.
+    states which share of its data is compressible.
     """
     file = tmp_path / "order.toml"
     file.write_text(ORDER)

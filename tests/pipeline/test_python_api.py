@@ -33,8 +33,8 @@ def test_load_is_the_analysis(tmp_path: Path) -> None:
 
 
 def test_facts_of_the_operator_are_part_of_a_request(tmp_path: Path) -> None:
-    """The facts that an operator provides are part of a request, under the names that reports use. Wrong facts are
-    refused in the same manner as on the command line.
+    """The facts that an operator states, such as the form factor, are part of a request under the names that reports
+    use. Wrong facts are refused in the same manner as on the command line.
     """
     facts = {"nand type": " 3D\nTLC"}
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("tp",), facts=facts)
@@ -88,8 +88,8 @@ def test_the_documented_examples_of_reading_run(tmp_path: Path, monkeypatch: pyt
 def test_the_documented_examples_of_measuring_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The documented examples about measuring can be executed: fio measures a scratch file, a model is rehearsed, and
-    an impossible set causes the documented error.
+    """The documented examples about measuring can be executed: fio measures a scratch file, a model is rehearsed, and a
+    RAID set that is not possible causes the documented error.
     """
     monkeypatch.chdir(tmp_path)
     # For this test, two rounds of the quick profile are as good as all six.

@@ -57,7 +57,7 @@ def analyses(monkeypatch: pytest.MonkeyPatch) -> list[RunResult]:
 
 def test_kept_results_are_the_results(measured: Path, cache: Path, analyses: list[RunResult]) -> None:
     """Cached results equal the computed results in every digit and type, and need no second analysis. Only the user can
-    read them.
+    read the cached results.
     """
     first, second = read_results(measured), read_results(measured)
     assert len(analyses) == 1

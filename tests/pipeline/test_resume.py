@@ -56,7 +56,7 @@ def test_a_run_that_was_killed_goes_on(seed: int, moments: list[Path], tmp_path:
     every measurement.
     """
     chance = random.Random(seed)
-    # At the last moments, the run has already ended, and no measurement is missing.
+    # At the last copies, the run had already ended, so no measurement is missing.
     moment = chance.choice(moments[1:-1])
     path = copied(moment, tmp_path)
     go_on(path, tmp_path / "again")
@@ -84,11 +84,11 @@ def test_nothing_is_measured_again_between_tests(moments: list[Path], tmp_path: 
 
 
 def test_a_round_that_was_cut_off_is_measured_again(moments: list[Path], tmp_path: Path) -> None:
-    """A round that was interrupted is measured again. The rows of its first measurement remain, but they count only as
-    written data. The search for steady state continues with the repeated round.
+    """A round that was interrupted is measured again. The rows of its first measurement remain in the run file, but
+    they count only towards the amount of data written. The search for steady state continues with the repeated round.
     """
-    # The chosen moment is the second step of round 2. Rows 1 and 2 are the purge and the fill, and a round has six
-    # steps and a verdict.
+    # The chosen moment is during the second step of round 2. Rows 1 and 2 are the purge and the fill, and a round has
+    # six steps and a verdict.
     path = copied(moment_of(moments, "StepEnded", 1 + 6 + 1), tmp_path)
     result = go_on(path)
     (resumption,) = result.resumptions

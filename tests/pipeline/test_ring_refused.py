@@ -166,7 +166,7 @@ def test_doctor_names_the_queue_depths_that_io_uring_does_not_keep(
     monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], named: bool
 ) -> None:
     """``tkperf doctor`` does not know the tests of a run, so it warns that old versions of fio round queue depths up.
-    The depths of the default tests, 1 and 32, are not affected.
+    fio does not round the depths of the default tests, 1 and 32.
     """
     pretend_fio(monkeypatch, version)
     (found,) = (one for one in audit_for([], lasts_s=60).findings if one.subject == "io_uring")

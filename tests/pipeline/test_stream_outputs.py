@@ -240,7 +240,7 @@ def test_the_page_draws_each_stream(run_path: Path) -> None:
 
 
 def test_every_stream_opens(run_path: Path) -> None:
-    """A click on a number of a stream opens the seconds and the histogram of this stream."""
+    """A click on a figure of a stream opens the seconds and the histogram of this stream."""
     cells = [cell for cell in view_of(run_path).cells if cell.title.startswith("Long: ")]
     assert len({cell.key for cell in cells}) == len(NAMES)
     assert all(cell.seconds and cell.buckets for cell in cells)
@@ -266,7 +266,7 @@ def test_a_histogram_may_be_that_of_a_stream(run_path: Path, tmp_path: Path, nam
 
 def test_series_have_the_label_of_the_stream(run_path: Path, tmp_path: Path) -> None:
     """A point of a stream has the label of the stream, and a point of all streams has no stream label. Trims and
-    flushes have separate families of metrics. They contain only the loads that trim or flush.
+    flushes have separate families of metrics. These families contain only the loads that trim or flush.
     """
     file = tmp_path / "host.om"
     assert call("report", run_path, "--openmetrics", file).exit_code == 0
@@ -325,8 +325,8 @@ def test_a_stream_that_missed_its_offered_rate_says_so(run_path: Path) -> None:
 
 
 def test_streams_are_compared_by_their_names(run_path: Path) -> None:
-    """Streams are compared by their names. A comparison contains the figures of each stream, but not their total. No
-    stream counts as the random reads of a drive.
+    """Streams are compared by their names. A comparison contains the figures of each stream, but not their total. The
+    random reads of a stream do not count as the headline figure "random reads" of a drive.
     """
     result, _ = read(run_path)
     again = replace(result, info=replace(result.info, uuid="another"))
@@ -393,7 +393,9 @@ def test_a_baseline_judges_the_latency_of_an_offered_stream(run_path: Path, tmp_
 
 
 def test_a_comparison_gives_the_total_no_mix(run_path: Path) -> None:
-    """The tables of a comparison show a dash for the mix and the block size of the total, as the report does."""
+    """The tables of a comparison show a dash for the mix and the block size of the total, as the report of a single run
+    does.
+    """
     result, _ = read(run_path)
     comparison = compare([result, replace(result, info=replace(result.info, uuid="another"))])
     table = build_section_table(comparison, [row for row in comparison.rows if row.section == "Long"])

@@ -70,8 +70,8 @@ def two_variables(first: Callable[[int], float], second: Callable[[int], float])
 
 
 def test_the_window_is_steady_when_all_variables_are() -> None:
-    """A window is steady when all variables are steady. If the second variable settles two rounds later, its window
-    also counts for the first variable.
+    """A window is steady when all variables are steady. If the second variable becomes steady two rounds later than the
+    first, the window of the second variable counts for both.
     """
     said, outcome = two_variables(lambda _: 100.0, lambda number: 1000.0 if number < 3 else 50.0)
     assert isinstance(outcome, SectionOutcome)
@@ -85,7 +85,7 @@ def test_the_window_is_steady_when_all_variables_are() -> None:
 
 
 def test_one_variable_that_never_settles_decides() -> None:
-    """If one variable never settles, the outcome contains the verdict on this variable and its name."""
+    """If one variable never becomes steady, the outcome contains the verdict on this variable and its name."""
     _, outcome = two_variables(lambda _: 100.0, lambda number: 2.0 ** (number % 3))
     assert outcome.verdict is outcome.verdicts[1]
     assert not outcome.verdict.reached
@@ -94,8 +94,8 @@ def test_one_variable_that_never_settles_decides() -> None:
 
 
 def test_rounds_after_an_interruption_are_counted_from_it() -> None:
-    """Rounds after an interruption are counted from the interruption, and the limit on rounds applies to this count.
-    The reason for the end names these rounds.
+    """After an interruption, the limit on the number of rounds applies only to the rounds after the interruption. The
+    reason for the end of the section names these rounds.
     """
     asked: list[int] = []
 

@@ -75,7 +75,7 @@ def test_the_order_of_all_phases(course: Course) -> None:
 
 def test_preconditioning_is_the_workloads_writes_at_32_by_32_until_steady(course: Course) -> None:
     """Preconditioning is one stream of the workload's writes at TC 32 / QD 32, without workload-independent
-    preconditioning. It continues until minutes 1, 31, 61, 91 and 121 are steady.
+    preconditioning. It continues until five judged minutes are steady, at the earliest minutes 1, 31, 61, 91 and 121.
     """
     purge, *stream = course.of(PRECONDITIONING)
     assert isinstance(purge, Purge)
@@ -109,7 +109,7 @@ def test_a_round_is_five_minutes_of_writes_and_49_minutes_of_grid(course: Course
 
 def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) -> None:
     """Each histogram of ten minutes follows an hour of writes at the demand of its point. The three points are the
-    demand with the most IOPS, the demand with half of the most IOPS, and TC 1 / QD 1.
+    demand with the highest IOPS, the demand whose IOPS are closest to the middle, and TC 1 / QD 1.
     """
     found = {}
     for point in DemandPoint:
@@ -207,7 +207,7 @@ def points(*cells: CellMeans) -> dict[DemandPoint, tuple[int, int]]:
 
 def test_cells_at_the_ceiling_or_above_are_neither_maximum_nor_middle() -> None:
     """The points "maximum" and "middle" are cells with a latency below 5 ms. The point "minimum" is the least demand,
-    even if it is slow. A cell without a measurement is never a point.
+    even if its latency exceeds this limit. A cell without a measurement is never a point.
     """
     least, low, high = cell(1, 1, 100, 9000), cell(1, 2, 5000, 400), cell(2, 2, 9000, 4999)
     assert points(cell(4, 4, 20_000, 5000), high, low, least, cell(8, 8, 0, None)) == {
@@ -282,7 +282,7 @@ def test_numbers_that_do_not_go_together_are_named(old: str, new: str, reason: s
 
 def test_a_mix_with_blocks_below_the_sector_is_refused_by_their_sizes() -> None:
     """A device with 4 KiB sectors refuses the block mix of CBW. The refusal names the block sizes that are too small.
-    It also names the tests that the device can run.
+    The refusal also names the tests that the device can run.
     """
     profile = load_profile("pts-e-1.1")
     sizes = (

@@ -101,8 +101,8 @@ def test_a_search_beside_a_given_demand_is_refused(wishes: dict[str, object], re
 
 
 def test_a_search_that_nothing_would_use_is_refused() -> None:
-    """A demand search is refused if no selected test would use its result, or if the profile does not define the
-    search.
+    """A demand search is refused in two cases: no selected test would use its result, or the profile does not define
+    the search.
     """
     with pytest.raises(UsageError, match="--auto-demand: lat would not use the demand that the search finds"):
         tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("lat",), auto_demand=True)
@@ -235,8 +235,8 @@ def test_a_demand_is_one_that_tests_can_be_run_at(jobs: int, io_depth: int) -> N
 def test_a_search_never_finds_a_demand_that_a_workload_file_cannot_use(
     tmp_path: Path, keys: str, phase: str, fault: str | None
 ) -> None:
-    """A workload file must be able to run with every number of threads that the search can find. Otherwise, tkperf
-    refuses the run before the search, which takes hours.
+    """If a run contains a demand search and a workload file, the loads of the file must be possible with every number
+    of threads that the search can find. Otherwise tkperf refuses the run before the search, which takes hours.
     """
     file = tmp_path / "own.toml"
     load = 'access = "random"\nread_percent = 100\nblock_size_kib = 4\n'

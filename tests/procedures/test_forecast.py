@@ -97,8 +97,8 @@ def seen(ios: int, duration_s: float = 10.0) -> Measurement:
 
 
 def test_a_fill_is_no_measure_of_the_stream_after_it() -> None:
-    """The forecast of a stream uses the rate of the stream's own slices. A large fill before the stream does not
-    contribute to the amount that ends the stream.
+    """The forecast of a stream uses the rate of the stream's own slices. A large fill before the stream does not count
+    towards the amount that ends the stream.
     """
 
     def procedure() -> Procedure:
@@ -114,7 +114,7 @@ def test_a_fill_is_no_measure_of_the_stream_after_it() -> None:
 
 def test_what_is_left_of_a_step_may_change_it_by_so_much() -> None:
     """The forecast assumes three cases for the rest of a step: no I/Os, the rate so far, and twice this rate. Latencies
-    are scaled so that the I/Os fill the time.
+    are scaled so that the assumed I/Os take up the whole time.
     """
     none, same, double = possible_ends(seen(9000, 9.0), 10.0)
     assert [each.iops for each in (none, same, double)] == [900.0, 1000.0, 1100.0]

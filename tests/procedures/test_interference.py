@@ -75,13 +75,13 @@ def phases(test: str, profile: object = PROFILE, length_bytes: int = 960 * GIB) 
 
 
 def measured(of: list[Phase], section: str) -> list[Workload]:
-    """Return the load of each measured round of a section. The lead-ins before the rounds are omitted."""
+    """Return the load of each measured round of a section. The warm-ups before the rounds are omitted."""
     rounds = (phase for phase in of if isinstance(phase, Round) and phase.section == section and not phase.warm_up)
     return [phase.steps[0].workload for phase in rounds]
 
 
 def test_each_cell_is_measured_once_and_the_first_again_at_the_end() -> None:
-    """Each cell is measured once after a lead-in with the same load. The cells are all pairs of 11 read rates and 11
+    """Each cell is measured once, after a warm-up with the same load. The cells are all pairs of 11 read rates and 11
     write rates, except the pair without I/O. The first cell is measured again at the end.
     """
     ran = phases("interference")
@@ -135,8 +135,8 @@ def test_each_thread_offers_a_rate_that_fio_does_accurately(offered_iops: float,
 
 
 def test_a_drive_that_does_nothing_alone_is_offered_one_io_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a drive completes no I/O in the measurement of a load alone, one I/O per second is offered. A grid without
-    rates would be empty, and a rate of 0 would mean that no rate is given.
+    """If a drive completes no I/O in the measurement of a load alone, one I/O per second is offered. Without this rule,
+    the offered rates of the grid would be 0, and a rate of 0 means that no rate is offered.
     """
     monkeypatch.setattr("tests.procedures.test_interference.READ_IOPS", 0)
     streams = [stream.workload for load in measured(phases("interference"), GRID) for stream in load.streams]
@@ -211,7 +211,7 @@ def test_both_tests_purge_and_precondition_first() -> None:
 
 def test_step_lengths_of_the_command_line_are_those_of_cells() -> None:
     """The option ``-rt`` sets the length of the cells of the grid and of the steps with neighbours. It does not change
-    the length of lead-ins.
+    the length of warm-ups.
     """
     assert TABLE.scaled(2) == replace_cell(TABLE, 2)
     assert PROFILE.table(NeighboursTable).scaled(2).lead_in_s == PROFILE.table(NeighboursTable).lead_in_s

@@ -93,7 +93,7 @@ def test_demand_is_preconditioning_and_levels_of_9_and_51_seconds() -> None:
     assert isinstance(probe, Round)
     assert (probe.warm_up, offered(probe), probe.steps[0].duration_s) == (True, None, 10)
     warm_ups, rounds = levels[::2], levels[1::2]
-    # The drive sustains the last level before five missed levels. 99 % of 77,000 IOPS exceed its rate.
+    # The drive sustains the last level before five missed levels. The drive does not reach 99 % of 77,000 IOPS.
     assert [offered(phase) for phase in rounds] == [1000.0 * level for level in range(1, 82)]
     assert [offered(phase) for phase in warm_ups] == [offered(phase) for phase in rounds]
     for warm_up, level in zip(warm_ups, rounds, strict=True):
@@ -179,8 +179,8 @@ def test_random_arrivals_may_by_chance_be_fewer() -> None:
 
 
 def test_backlog_is_what_was_due_and_not_done() -> None:
-    """The backlog is the number of I/Os that were due but not completed. Each direction has its share of the backlog. A
-    workload without an offered rate has no backlog.
+    """The backlog is the number of I/Os that were due but not completed. In a mix, each direction has its own share of
+    the backlog. A workload without an offered rate has no backlog.
     """
     stats = measured(20_000.0, 10.0).write
     seen = Measurement(duration_s=10.0, read=stats, write=stats)
@@ -357,7 +357,7 @@ def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profi
 
 
 def test_nothing_is_lost_of_no_io() -> None:
-    """A level without any completed I/O counts as missed and causes no division by zero."""
+    """A level in which no I/O is completed counts as missed and causes no division by zero."""
     workload = Workload(
         access=Access.RANDOM, read_percent=100, block_size_bytes=4096, jobs=1, io_depth=1, offered_iops=1.0
     )

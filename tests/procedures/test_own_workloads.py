@@ -278,7 +278,7 @@ tracked = [{ quantity = "iops" }]
 
 def test_a_rate_that_is_not_reached_is_in_the_outcome(tmp_path: Path) -> None:
     """If an offered rate was not reached, the outcome of rounds and of streams names the rate and the share that was
-    completed. A share of 99 % counts as reached.
+    completed. A rate of which 99 % was completed counts as reached.
     """
 
     def slow(phase: Phase, _work: Workload) -> float:
@@ -408,8 +408,8 @@ def test_a_stream_has_to_fit_in_its_part_of_the_range(tmp_path: Path, access: st
     [(0, 0.25, 0, MIB // 4), (64, 128, 64 * MIB, 64 * MIB), (64, None, 64 * MIB, 192 * MIB)],
 )
 def test_a_part_of_the_range_in_bytes_is_exact(begin_mib: float, end_mib: float | None, first: int, size: int) -> None:
-    """If a part of the range is given in MiB, it begins and ends exactly at these bytes of the active range. Without an
-    end, it ends at the end of the range.
+    """If a part of the range is given in MiB, it begins and ends exactly at these bytes of the active range. If the
+    file gives no end, the part ends at the end of the range.
     """
     load = Load(
         access=Access.RANDOM, read_percent=0, block_size_kib=4, range_begin_mib=begin_mib, range_end_mib=end_mib
@@ -452,8 +452,8 @@ def test_a_named_test_and_a_file_run_in_one_run(tmp_path: Path) -> None:
 
 
 def test_the_run_file_has_the_whole_description(tmp_path: Path) -> None:
-    """The run file contains the whole description of a user-defined test as plain data. Another host therefore finds
-    the same test in the file. If the description is damaged, no test is found.
+    """The run file contains the whole description of a user-defined test as plain data. Another host can therefore read
+    the same test from the file. If the description is damaged, tkperf finds no test in the file.
     """
     test, profile = own(EVERYTHING, tmp_path)
     stored = msgspec.json.decode(msgspec.json.encode(profile.as_plain_data()))

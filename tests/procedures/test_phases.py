@@ -108,8 +108,8 @@ class Oversleeping(SimulatedEngine):
 
 
 def test_an_idle_time_that_was_far_longer_than_asked_is_a_disturbance(tmp_path: Path) -> None:
-    """If an idle time lasted much longer than planned, it is a disturbance, because only the planned time is
-    permitted.
+    """If an idle time lasted much longer than planned, it is a disturbance, because only the planned time does not
+    count as a disturbance.
     """
 
     def procedure() -> Procedure:
@@ -190,7 +190,9 @@ class Careless(SimulatedEngine):
 
 @pytest.mark.parametrize("kind", ["fill", "round", "stream", "section"])
 def test_the_longest_gap_covers_each_kind_of_hand_over(tmp_path: Path, kind: str) -> None:
-    """The longest gap includes a late start after each kind of hand-over. It excludes only planned time."""
+    """A late start after any kind of hand-over counts towards the longest gap. Only planned idle time does not
+    count.
+    """
 
     def procedure() -> Procedure:
         if kind == "fill":

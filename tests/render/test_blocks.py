@@ -38,8 +38,8 @@ def test_only_what_the_encoding_has_is_drawn(encoding: str | None, blocks: objec
 
 
 def test_more_values_than_fit_are_put_together_by_their_mean() -> None:
-    """If the values do not fit, several of them are merged into their mean. Each value contributes to exactly
-    one bar.
+    """If the chart is too narrow for all values, each bar shows the mean of several values. Each value contributes to
+    exactly one bar.
     """
     assert squeeze([1, 3, 5, 7], 2) == [2, 6]
     assert squeeze([1, None, None, None], 2) == [1, None]

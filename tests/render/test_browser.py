@@ -94,7 +94,7 @@ def test_pictures_have_names_of_their_own(report: Path) -> None:
 
 @pytest.mark.report_of("tp")
 def test_a_click_in_the_legend_fades_the_other_curves(visit: Visit) -> None:
-    """A click on a curve in the legend fades the other curves of the chart."""
+    """A click on the name of a curve in the legend fades the other curves of the chart."""
     visit.open()
     faded = "#tp2d path[opacity='0.1']"
     assert visit.count(faded) == 0
@@ -225,7 +225,7 @@ def test_a_figure_on_top_opens_what_is_behind_it(visit: Visit) -> None:
 
 @pytest.mark.parametrize("width", [390, 1000, 1400])
 def test_headline_figures_stay_in_their_tiles(browser: Browser, report: Path, tmp_path: Path, width: int) -> None:
-    """The text of each headline figure lies inside its tile, even if the text is a bound or a long reason. A number and
+    """The text of each headline figure lies inside its box, even if the text is a bound or a long reason. A number and
     its unit are on the same line if they fit.
     """
     view = view_of(report.parent / "run.tkperf")
@@ -465,8 +465,8 @@ def test_the_first_screen_has_verdict_headlines_and_a_whole_chart(
 
 @pytest.mark.parametrize("count", [2, 5, 12])
 def test_a_decision_is_on_the_first_screen(browser: Browser, report: Path, tmp_path: Path, count: int) -> None:
-    """The first screen of a comparison shows the title, the lines, the matrix and two charts. A select box shows the
-    other parts, and a link to such a part opens it.
+    """The first screen of a comparison shows the title, the lines about kinds of load, the matrix and two charts. A
+    select box shows the other parts, and a link to such a part opens it.
     """
     result = tkperf.load(report.parent / "run.tkperf")
     results = [replace(result, info=replace(result.info, name=f"drive-{n:02}")) for n in range(count)]

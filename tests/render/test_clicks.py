@@ -136,8 +136,8 @@ def test_a_parts_histogram_is_its_own(visit: Visit) -> None:
 
 @pytest.mark.report_of("writesat", preset="unsteady")
 def test_a_slice_of_a_stream_opens_that_slice(visit: Visit) -> None:
-    """A click on a slice of a stream opens the figures of this slice. The figures are marked in the histogram of the
-    slice.
+    """A click on a slice of a stream opens the figures of this slice. Its percentiles are marked in the histogram of
+    the slice.
     """
     section = section_of(visit)
     last = section.slices[-1]
@@ -234,7 +234,7 @@ def test_reads_of_a_mix_are_theirs_alone(browser: Browser, visit: Visit) -> None
     button.click()
     visit.wait_for_part(key, "read")
     assert "reads of rounds" in visit.page.inner_text(TITLE)
-    # The page shows only as many digits of a figure as its uncertainty permits.
+    # The page shows a figure with only as many digits as its uncertainty permits.
     told_iops = float(told(visit, "IOPS").replace(",", ""))
     assert told_iops == pytest.approx(float(shown.rstrip("*!").replace(",", "")), rel=0.03)
 

@@ -42,7 +42,7 @@ def has(charts: Charts, kind: FigureKind) -> bool:
 
 def test_spread_ios_stay_as_many_and_a_bin_is_as_wide_as_the_next() -> None:
     """If a bucket covers two bins, its I/Os are distributed over both bins, and the total number of I/Os does not
-    change. A decade has ten bins.
+    change. Ten bins cover a factor of ten.
     """
     first, ios = spread_in_bins([(10.0, 1000.0, 200), (1000.0, 1100.0, 7)], 1)
     assert first == 1
@@ -53,7 +53,7 @@ def test_spread_ios_stay_as_many_and_a_bin_is_as_wide_as_the_next() -> None:
 
 
 def test_a_wide_bucket_makes_no_step() -> None:
-    """A smooth distribution is drawn without a step at a power of two, where the width of fio's buckets doubles."""
+    """A smooth distribution is drawn without a jump at a power of two, where the width of fio's buckets doubles."""
     buckets = [(edge, edge * 1.02, 2) for edge in (1.02**n for n in range(0, 200, 2))]
     wide = [(edge, edge * 1.02**2, 2) for edge in (1.02**n for n in range(1, 200, 2))]
     _, ios = spread_in_bins([*buckets[:50], *wide[50:]], 8)
@@ -92,7 +92,9 @@ def test_a_stream_is_drawn_over_its_time(view: ReportView) -> None:
 
 
 def test_points_are_spread_by_their_place() -> None:
-    """A gap in time is a gap in the drawn line. If several points lie in one column, their mean is drawn."""
+    """A gap in time is a gap in the drawn line. If several points lie in one column of characters, their mean is
+    drawn.
+    """
     points = [Point(x, y) for x, y in ((0, 1.0), (1, 3.0), (9, 5.0))]
     axis = Axis(title="Time (s)", includes=(10.0,))
     assert spread_over(points, axis, 2) == [2.0, 5.0]
@@ -126,8 +128,9 @@ def draw_map(slices: tuple[Slice, ...], width: int) -> list[str]:
 
 
 def test_a_heat_map_has_a_row_for_each_band_and_a_shade_for_each_share() -> None:
-    """The fastest band is the lowest row of a heat map. The shade shows the share within a column, with exact limits. A
-    period without measurements is blank, and a band without I/Os is also blank.
+    """The fastest band is the lowest row of a heat map. The shade of a cell shows which share of the I/Os in its column
+    the cell contains. The limits between two shades are exact. A period without measurements is blank, and a band
+    without I/Os is also blank.
     """
     every = ((1, 9), (1, 99), (1, 999), (1, 9999), (1, 10_000))
     slices = [Slice(number, number + 1, ios) for number, ios in enumerate(every)]

@@ -27,7 +27,7 @@ Step = tuple[str, StepRecord]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunResult, list[Step], dict[int, list[Sample]]]:
-    """Return a result, its steps, and the seconds of each step. The key of the seconds is the identity of the step."""
+    """Return a result, its steps, and the seconds of each step. The seconds are a mapping whose key is id(step)."""
     folder = tmp_path_factory.mktemp("series")
     result = simulate(folder, run_info(name='a "name", with=all\\of\nit'))
     (path,) = folder.glob("*.tkperf")

@@ -77,7 +77,9 @@ def rows(table: DataTable) -> list[dict[str, str]]:
 
 
 def test_csv_has_every_cell(result: RunResult) -> None:
-    """The CSV export has a row for each cell, round and slice of the result. Each number is read back unchanged."""
+    """The CSV export has a row for each cell, round and slice of the result. A program that reads the CSV file finds
+    each number unchanged.
+    """
     tables = tables_of(result)
     sections = [section for test in result.tests for section in test.sections]
     cells = [cell for section in sections for cell in section.cells]
@@ -102,8 +104,8 @@ def test_csv_has_every_cell(result: RunResult) -> None:
 
 
 def test_a_verdict_can_be_computed_again_from_its_tables(result: RunResult) -> None:
-    """A verdict can be computed again from the exported tables. They contain the window, its values and the required
-    number of rounds.
+    """A verdict can be computed again from the exported tables. The tables contain the window, the values of the window
+    and the required number of rounds.
     """
     tables = tables_of(result)
     values = rows(tables["verdict_values"])

@@ -235,7 +235,7 @@ def test_an_unsteady_run_says_so(tmp_path: Path) -> None:
 
 
 def test_set_up_is_folded_after_the_tests(page_text: str) -> None:
-    """The set-up is folded and is placed after the tests."""
+    """On the page, the description of the set-up is folded and is placed after the tests."""
     order = [page_text.index(f'<section id="{key}">') for key in ("overview", "iops", "words", "disclosure")]
     assert order == sorted(order)
     assert page_text.count('<details class="folded chapter">') == 2

@@ -71,7 +71,9 @@ def test_bars_have_labels_of_a_few_powers_of_ten(power: int) -> None:
 
 @pytest.mark.parametrize("width", [390, 1000])
 def test_names_of_marks_never_run_into_each_other(width: int) -> None:
-    """The names of marks never overlap. The distance between neighbouring names is at least the height of a line."""
+    """The names of marked latencies in a chart never overlap. The distance between neighbouring names is at least the
+    height of a line.
+    """
     places = {"ART": 40.0, "99 %": 300.0, "99.9 %": 310.0, "99.99 %": 312.0, "MRT": 900.0}
     marks = tuple(Marked(name, us, name) for name, us in places.items())
     buckets = (Bucket(10.0, 20.0, 1000), Bucket(900.0, 905.0, 1))
@@ -165,7 +167,7 @@ def lognormal(median_ns: float, sigma: float, total: int) -> tuple[IoStats, Call
 @settings(max_examples=10, deadline=None)
 @given(st.floats(min_value=2_000, max_value=5_000_000), st.floats(min_value=0.2, max_value=1.0))
 def test_a_smooth_distribution_has_a_smooth_histogram(median_ns: float, sigma: float) -> None:
-    """With a smooth distribution, each bar contains the I/Os between its edges, within 2 %. The bars have no step at
+    """With a smooth distribution, each bar contains the I/Os between its edges, within 2 %. The bars have no jump at
     the powers of two, at which the width of fio's buckets doubles.
     """
     total = 10**8
@@ -201,7 +203,7 @@ def test_bars_have_all_ios_and_equal_widths(latencies_ns: list[int]) -> None:
         assert count > 0
         touched = [row for row in rows if row.upper >= lower and row.lower <= upper]
         within = [row for row in touched if row.lower >= lower and row.upper <= upper]
-        # At either edge, halves of I/Os are rounded.
+        # At either edge of a bar, half an I/O may be rounded.
         assert sum(row.count for row in within) - 1 <= count
         assert count <= sum(row.count for row in touched)
 
@@ -240,8 +242,8 @@ def test_curves_agree_with_the_percentiles_of_the_tables(latencies_ns: list[int]
 def test_an_axis_of_latencies_has_the_unit_of_its_ticks(
     scale: Scale, values_us: tuple[float, ...], title: str, label: str
 ) -> None:
-    """An axis of latencies has a unit that suits all its ticks. If no unit suits all ticks, or if a page provides the
-    data later, each tick has its own unit.
+    """An axis of latencies has a unit that suits all its ticks. If no unit suits all ticks, or if the chart receives
+    its data only in the browser, each tick has its own unit.
     """
     axis: Any = draw_value_axis(Axis(title="Latency (µs)", scale=scale), values_us)
     assert axis["title"] == title

@@ -179,8 +179,8 @@ def test_curves_have_the_contrast_of_text_on_dark_pages() -> None:
 
 
 def test_letters_can_be_read_on_light_and_on_dark_pages() -> None:
-    """On white paper, the letters of a chart use the text colour of the chart. On a dark page, they use the text colour
-    of the page. Both colours have enough contrast.
+    """The letters of a chart have enough contrast in the text colour of the chart on white paper, and in the text
+    colour of the page on a dark page.
     """
     style = (TEMPLATES / "styles.css.j2").read_text("utf-8")
     (dark_ink,) = re.findall(r"prefers-color-scheme: dark.*?--ink: (#[0-9a-f]{6})", style, re.DOTALL)
@@ -264,7 +264,9 @@ def test_every_axis_names_its_unit(charts: Charts) -> None:
 
 
 def test_axes_reach_beyond_the_data(charts: Charts) -> None:
-    """No mark touches an end of its vertical axis, except 0 at the beginning. The ticks are round numbers."""
+    """No line, bar or point touches an end of its vertical axis, except a value of 0 at the lower end. The ticks are
+    round numbers.
+    """
     checked = 0
     for key, spec in charts.items():
         part = find_curve(spec)
@@ -429,8 +431,8 @@ def test_points_of_a_chart_carry_short_names() -> None:
 
 
 def test_bars_of_three_dimensions_keep_the_order_of_block_sizes(charts: Charts) -> None:
-    """The bars of a 3D chart are in ascending or descending order of the block sizes, and never in the order of values.
-    Each bar shows its interval.
+    """In a 3D chart, the bars are in ascending or descending order of the block sizes, and never in the order of their
+    values. Each bar shows its interval.
     """
     spec = charts["sata-ssd iops03d"]
     faces = spec["datasets"]["faces"]

@@ -108,7 +108,7 @@ def text_of(printed: bytes, folder: Path, order: str = "-layout") -> list[str]:
 
 
 def flow_of(printed: bytes, folder: Path) -> str:
-    """Return all text in printing order, one column after the other."""
+    """Return all text of the PDF in the order of the print, one column after the other."""
     return " ".join(" ".join(text_of(printed, folder, "-raw")).split())
 
 
@@ -254,8 +254,8 @@ def test_every_figure_is_the_run_files(result: RunResult, flow: str) -> None:
 
 
 def test_every_table_is_printed(run_file: Path, flow: str) -> None:
-    """The PDF contains the figures and sentences of the first page, all titles, and each cell in the first rows of the
-    tables.
+    """The PDF contains the figures and sentences of its first page, the titles of all tables, and each cell in the
+    first rows of the tables.
     """
     text = flow
     view = view_of(run_file)
@@ -379,8 +379,8 @@ def test_what_shares_a_time_axis_stands_below_its_own() -> None:
 
 
 def test_a_comparison_opens_with_its_decision(result: RunResult, tmp_path: Path) -> None:
-    """The first page of a comparison contains the title, a line for each use, the matrix, and two charts next to each
-    other.
+    """The first page of a comparison contains the title, a line for each kind of load, the matrix, and two charts next
+    to each other.
     """
     page = build_comparison_page(compare([result, result]))
     document = compose(page)
@@ -426,8 +426,8 @@ def test_fonts_are_embedded(printed: bytes, tmp_path: Path) -> None:
 
 
 def test_what_another_tool_did_not_keep_has_no_chart(result: RunResult, tmp_path: Path) -> None:
-    """If another tool did not record the data of a chart, the chart is omitted. TKperf's XML contains no percentiles.
-    An empty chart would have no size, and the report would end with an error.
+    """If another tool did not record the data of a chart, the chart is omitted. TKperf's XML contains no percentiles. A
+    chart without data would have no size, and the creation of the report would fail.
     """
     file = tmp_path / "theirs.xml"
     file.write_text(render_tkperf_xml(result).text, encoding="utf-8")

@@ -34,7 +34,9 @@ def switch(visit: Visit, name: str) -> Locator:
 
 
 def test_a_switch_shows_another_view(visit: Visit) -> None:
-    """A switch of a chart shows another view with its own texts and data. Only one view is shown at a time."""
+    """If the reader uses a switch of a chart, the chart shows another view with its own texts and data. Only one view
+    is shown at a time.
+    """
     visit.open()
     shown(visit, "writesat0time")
     assert title(visit) == "IOPS over time"
@@ -54,7 +56,7 @@ def test_a_switch_shows_another_view(visit: Visit) -> None:
 
 
 def test_switches_are_used_by_keyboard(visit: Visit) -> None:
-    """The Tab key stops once at each switch, and the arrow keys change the selection."""
+    """The Tab key stops once at each switch, and the arrow keys change the selected position of the switch."""
     visit.open()
     switch(visit, "time").focus()
     visit.page.keyboard.press("ArrowRight")
@@ -94,8 +96,8 @@ def test_the_table_behind_a_chart_is_that_of_its_view(visit: Visit) -> None:
 
 
 def test_an_address_names_a_view(visit: Visit) -> None:
-    """An address can name a view. The switches then have the same positions as after the reader has selected
-    the view.
+    """The address of a page can name a view of a chart. The switches then have the same positions as if the reader had
+    selected the view.
     """
     visit.open("#writesat0fills")
     shown(visit, "writesat0fills")

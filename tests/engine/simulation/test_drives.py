@@ -112,7 +112,7 @@ def test_it_recovers_while_idle_and_only_for_a_while() -> None:
 
 
 def test_a_longer_rest_recovers_more() -> None:
-    """A longer rest recovers more write speed, until all of the reserve is free."""
+    """After a longer rest, more data is written at the high speed, until all of the spare flash is free."""
     written = []
     for rest_s in (0.05, 10.0, 60.0, 120.0):
         engine = steady_sata()
@@ -196,8 +196,8 @@ def test_an_offered_rate_is_kept_up_with_or_not(arrival: Arrival) -> None:
 
 
 def test_reads_of_a_mix_wait_longer_the_more_is_offered() -> None:
-    """The reads of a mix wait longer if the offered rate is higher. A full queue limits the mean latency of all I/Os,
-    but not the latency of reads, which take longest.
+    """The reads of a mix wait longer if the offered rate is higher. If the queue is full, its depth limits the mean
+    latency of all I/Os, but not the latency of the reads, which take longest.
     """
     engine = make(SATA)
     mixed = replace(MIXED, jobs=4, io_depth=1)
@@ -243,8 +243,8 @@ def test_housekeeping_comes_at_its_times() -> None:
 
 
 def test_a_disk_is_faster_outside() -> None:
-    """The rates of sequential reads of the first and the last hundredth of a disk have the same ratio as the two rates
-    in its model.
+    """The ratio between the sequential read rates of the first and the last hundredth of a disk equals the ratio
+    between the two rates in its model.
     """
     assert isinstance(DISK, DiskModel)
     hundredth = DISK.capacity_bytes // 100

@@ -14,7 +14,7 @@ from tkperf.engine.simulation.models import PRESET_MODELS
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "explanation/simulated-drive.md").read_text(encoding="utf-8")
-# The lines of the text are joined, because a line may break anywhere.
+# The lines of the page are joined, because a line can break anywhere.
 EQUATIONS = " ".join((DOCS / "adr/0049-simulated-drives-are-mean-field-models.md").read_text("utf-8").split())
 
 

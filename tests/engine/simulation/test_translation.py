@@ -54,8 +54,8 @@ def test_nothing_is_copied_before_all_flash_was_written() -> None:
 
 
 def test_what_is_mapped_is_what_was_written_once() -> None:
-    """After random writes of one capacity, a share of 1 - exp(-1) of the addresses is mapped. After a sequential pass,
-    all addresses are mapped.
+    """After random writes of one capacity, a share of 1 - exp(-1) of the addresses has been written and is mapped.
+    After a sequential pass, all addresses are mapped.
     """
     translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
     write_random(translation, 1)
@@ -67,7 +67,7 @@ def test_what_is_mapped_is_what_was_written_once() -> None:
 @pytest.mark.parametrize("spare", [0.07, 0.28])
 def test_sequential_writes_copy_nothing_once_they_went_over_all_of_it(spare: float) -> None:
     """The second sequential pass over the drive copies no data, because the first pass emptied whole superblocks. The
-    first pass after random writes does copy data.
+    first sequential pass after random writes, however, copies data.
     """
     translation = FlashTranslation(USER_BYTES, spare, USER_BYTES)
     write_random(translation, 4)

@@ -160,8 +160,8 @@ def test_a_controller_tells_its_limits(version: str) -> None:
     ],
 )
 def test_units_of_ata_attributes_are_in_their_names(name: str, host: int, unit: int) -> None:
-    """The name of an ATA attribute contains its unit. smartctl takes the name from the entry for the model in its
-    database.
+    """The name of an ATA attribute contains its unit. smartctl takes the name from its database, from the entry for the
+    model of the drive.
     """
     document = sata(attribute(241, name, 1000))
     assert read(document).host_written_bytes == host
@@ -171,7 +171,7 @@ def test_units_of_ata_attributes_are_in_their_names(name: str, host: int, unit: 
 @pytest.mark.parametrize("name", ["Host_Writes", "Lifetime_Writes", "Unknown_Attribute", "NAND_Writes"])
 def test_a_name_without_a_unit_says_nothing(name: str) -> None:
     """An attribute name without a unit does not lead to an amount. If smartctl's database does not contain the model,
-    no attribute leads to an amount, because its names are then defaults.
+    no attribute leads to an amount, because the names are then only defaults.
     """
     assert read(sata(attribute(241, name, 1000))).host_written_bytes is None
     default = sata(attribute(241, "Total_LBAs_Written", 1000), known=False)
@@ -223,8 +223,8 @@ def test_the_statistics_log_is_asked_for_only_where_it_is_needed() -> None:
 @pytest.mark.parametrize(
     ("name", "raw"),
     [
-        # The attribute does not count in the unit of its name. It counts in steps of 65,536 sectors, in 32 MiB instead
-        # of 1 GiB, in GB instead of GiB, or in sectors instead of 32 MiB.
+        # In these cases, the attribute does not count in the unit that its name states. It counts 65,536 sectors
+        # instead of one, 32 MiB instead of 1 GiB, GB instead of GiB, or sectors instead of 32 MiB.
         ("Total_LBAs_Written", 5_000 * GIB // 512 // 65_536),
         ("Host_Writes_GiB", 5_000 * 32),
         ("Lifetime_Writes_GiB", 5_369),
@@ -279,8 +279,8 @@ def test_counters_some_steps_apart_do_not_contradict() -> None:
 
 @pytest.mark.parametrize("version", SMARTCTL)
 def test_a_sata_drive_with_every_version(version: str) -> None:
-    """For a SATA drive, tkperf reads three sources: the attributes that the database describes, the statistics, and the
-    values that smartctl determines itself.
+    """For a SATA drive, tkperf uses three parts of the document: the attributes that smartctl's database describes, the
+    device statistics, and the values that smartctl determines itself.
     """
     found = document("smartctl", "ata", version)
     assert tool.find_failure(found) is None
@@ -297,8 +297,8 @@ def test_a_sata_drive_with_every_version(version: str) -> None:
 
 @pytest.mark.parametrize("version", SMARTCTL)
 def test_sas_counts_billions_of_bytes(version: str) -> None:
-    """The counters of a SAS drive are taken from the error counter logs of SPC, in whole megabytes. The drive in this
-    test has no mode page for informational exceptions.
+    """The counters of a SAS drive are taken from the error counter logs of the SPC standard, and are rounded to whole
+    megabytes. The drive in this test has no mode page for informational exceptions.
     """
     sas = document("smartctl", "sas", version)
     assert tool.find_failure(sas) is None

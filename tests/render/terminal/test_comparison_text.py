@@ -47,8 +47,8 @@ def printed(view: ReportView, *, beside_files: bool = False, width: int = 80) ->
 @pytest.mark.parametrize("count", [2, 5, 12, 24])
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_a_comparison_is_one_screen(count: int, width: int) -> None:
-    """In a terminal of at least 80 columns, 40 lines contain the title, every use, the matrix, and the reasons why
-    values are doubtful. No line is wider than the terminal.
+    """In a terminal of at least 80 columns, 40 lines are enough for the title, the line about each kind of load, the
+    matrix, and the reasons why values are doubtful. No line is wider than the terminal.
     """
     view = view_of(count)
     lines = printed(view, width=width)
@@ -70,7 +70,9 @@ def test_a_comparison_is_one_screen(count: int, width: int) -> None:
 
 @pytest.mark.parametrize("count", [2, 5, 12, 24])
 def test_beside_files_the_terminal_has_the_answer_alone(count: int) -> None:
-    """If the comparison is also written to a file, the terminal shows at most 20 lines with the title and the uses."""
+    """If the comparison is also written to a file, the terminal shows only the title and the lines about kinds of load,
+    in at most 20 lines.
+    """
     view = view_of(count)
     lines = printed(view, beside_files=True)
     assert len(lines) <= 20

@@ -1,4 +1,6 @@
-"""Margins of claims in the terminal. They are shown as a matrix in 80 columns, as strips and as bars."""
+"""Margins of claims in the terminal. They are shown as a matrix in 80 columns, as lines that mark the position of each
+drive, and as bars.
+"""
 
 from __future__ import annotations
 

@@ -89,7 +89,9 @@ def test_programs_get_each_text_on_one_line(result: RunResult) -> None:
 
 
 def test_alarms_are_the_last_findings_to_be_left_out() -> None:
-    """If not all findings fit, the alarms and the first finding of each test are shown, in the order of the page."""
+    """If not all findings fit, the terminal shows the alarms and the first finding of each test, in the order of the
+    report page.
+    """
     calm = ("Something usual was found here; its second clause needs a second line on this terminal", False)
     alarm = ("The drive was throttled", True)
     tests = [FindingsView(key=name, title=name, sentences=(calm, calm, alarm)) for name in ("A", "B", "C")]
