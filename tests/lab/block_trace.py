@@ -21,8 +21,8 @@ BUFFER_KB = 65536
 MOST_PERCENTILE_ERROR = 0.02
 TAIL_PERCENT = 99.0
 PERCENTILES = {"p50_us": 50.0, "p90_us": 90.0, "p99_us": 99.0, "p99.9_us": 99.9}
-# Example: fio-412 [001] ..... 12.345678: block_rq_issue: 8,0 R 4096 () 2048 + 8 [fio]. Newer kernels print: + 8
-# none,0,0 [fio]
+# An example of a line: fio-412 [001] ..... 12.345678: block_rq_issue: 8,0 R 4096 () 2048 + 8 [fio]. Newer kernels
+# print: + 8 none,0,0 [fio]
 TRACED = re.compile(
     r" (\d+\.\d+): block_(bio_queue|rq_issue|rq_complete): \d+,\d+ (\w+) (?:\d+ )?(?:\(.*?\) )?"
     r"(\d+) \+ (\d+) (?:\w+,\d+,\d+ )?\[(.*)\]"
@@ -81,7 +81,7 @@ def traced(device: Path, parse: Callable[[Iterable[str]], object], buffer_kb: in
 
 
 def require_whole(stats: str) -> None:
-    """Require that the kernel neither overwrote nor dropped an event in the buffer of a CPU."""
+    """Require that the kernel neither overwrote nor dropped an event in the trace buffer of any CPU."""
     lost = dict(re.findall(r"^((?:commit )?overrun|dropped events): (\d+)$", stats, re.MULTILINE))
     assert set(lost.values()) == {"0"}, f"the trace is not whole: {lost}; use a larger buffer"
 
@@ -107,8 +107,8 @@ def _latencies_us(lines: Iterable[str]) -> dict[str, list[float]]:
 
 
 def percentile(ascending: Sequence[float], percent: float) -> float:
-    """Return the latency of rank ceil(N p / 100). This is the rule in docs/explanation/method.md, but without
-    buckets.
+    """Return the latency with the rank ceil(N p / 100). This is the rule in docs/explanation/method.md, applied to
+    exact latencies instead of buckets.
     """
     return ascending[math.ceil(round(len(ascending) * percent / 100, 6)) - 1]
 

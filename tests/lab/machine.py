@@ -26,8 +26,8 @@ from tests.lab.kernel import Kernel, LabUnavailableError, get_kernel
 CHECKOUT = Path(__file__).resolve().parents[2]
 CACHE = CHECKOUT / ".lab"
 KERNEL_COMMAND_LINE = (
-    # On a busy host, the emulated timer may be too late for the kernel's check of the timer, and a failed check causes
-    # a panic.
+    # On a busy host, the interrupts of the emulated timer may arrive too late for the kernel's check of this timer. A
+    # failed check causes a kernel panic.
     "no_timer_check console=ttyS0 loglevel=4 panic=-1 mitigations=off cryptomgr.notests audit=0 apparmor=0 "
     "nvme_core.io_timeout=10"
 )

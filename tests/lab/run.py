@@ -41,8 +41,8 @@ def main(arguments: list[str]) -> int:
     try:
         result = _run_cases(which, options)
         if result.frozen is not None:
-            # If a process or a CPU stops responding, the kernel reports it and still writes the uptime. If the machine
-            # writes no uptime, the emulator is the probable cause.
+            # If a process or a CPU of the machine stops responding, the kernel of the machine reports this, and the
+            # machine still writes its uptime. If the machine writes no uptime, the emulator is the probable cause.
             print(f"lab: the machine froze and is started once more: {result.frozen}", flush=True)
             result = _run_cases(which, options)
     except LabUnavailableError as error:

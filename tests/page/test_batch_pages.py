@@ -36,7 +36,7 @@ def lines_of(count: int, *, width: int = 79, height: int = 23, passed_s: float =
 
 def test_trouble_comes_first_then_what_runs_waits_is_done() -> None:
     stages = (*STAGES, DriveStage.RUNNING, DriveStage.KILLED)
-    # The slots are in reverse order, so that the test shows that the stage determines the order.
+    # The slots are in reverse order, so the test shows that the stage of a drive determines the order.
     drives = [drive(number, stage) for number, stage in enumerate(stages)]
     runs = {2: RunState(), 4: RunState(throttled={"/dev/sdz"})}
     view = build_batch_progress(batch(*drives, supervisor=1), runs)

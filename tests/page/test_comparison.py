@@ -102,8 +102,8 @@ def test_a_ratio_within_noise_is_in_parentheses() -> None:
 
 
 def test_the_decision_comes_first_and_the_rest_is_behind_one_select() -> None:
-    """A comparison begins with the verdict, a line for each use, the matrix and the charts. A select box shows the
-    other parts.
+    """A comparison begins with the verdict, a line for each kind of load, the matrix and the charts. A select box shows
+    the other parts.
     """
     runs = [run_of("A", 1, fio_version="fio-3.33"), run_of("B", 8, fio_version="fio-3.36")]
     page = render_view(build_comparison_page(compare(runs)))
@@ -185,8 +185,8 @@ def test_more_runs_than_colours_have_a_median_a_band_and_named_outliers() -> Non
 
 
 def test_courses_of_other_lengths_are_read_at_common_places() -> None:
-    """Runs of different lengths are compared at common times. A run does not count after its end, and no median is
-    drawn after most runs have ended.
+    """Runs of different lengths are compared at common times. A run does not contribute to the median after its end,
+    and no median is drawn after most runs have ended.
     """
     long = {f"a{n}": tuple(Point(float(x), 100.0) for x in range(0, 101, 10)) for n in range(4)}
     short = {f"b{n}": tuple(Point(float(x), 10.0) for x in range(0, 51, 7)) for n in range(10)}
@@ -213,8 +213,8 @@ def test_a_median_is_of_the_same_runs_everywhere() -> None:
 
 
 def test_a_second_group_of_drives_is_no_outlier() -> None:
-    """A second, smaller group of drives is not an outlier. The band extends to this group, so its runs are close to the
-    band. A single run that is far from both groups is an outlier.
+    """A second, smaller group of drives is not an outlier. The band of the middle half of the runs extends to this
+    group, so its runs are close to the band. A single run that is far from both groups is an outlier.
     """
     values = [100.0 + n / 10 for n in range(12)] + [20.0 + n / 10 for n in range(6)] + [1.0]
     courses = {f"d{n}": (Point(1.0, value), Point(2.0, value)) for n, value in enumerate(values)}
@@ -296,8 +296,9 @@ def test_cells_of_comparisons_are_not_broken() -> None:
 
 
 def test_a_cohort_opens_with_strips_around_the_median() -> None:
-    """A cohort begins with strips around the median, which contain a dot for each drive, and not with bars of equal
-    length. The first strips show the figures with outliers, and each test shows all its strips.
+    """The page of a cohort begins with dot charts around the median, which contain a dot for each drive, and not with
+    bars of nearly equal length. The first dot charts show the figures with outliers. The part about each test shows the
+    dot charts of all its figures.
     """
     runs = list(drives(8))
     runs[5] = replace(runs[5], tests=run_of(runs[5].info.name, 9).tests)
@@ -316,7 +317,7 @@ def test_a_cohort_opens_with_strips_around_the_median() -> None:
 
 def test_a_cohort_with_a_median_of_0_has_a_page() -> None:
     """A cohort with a median of 0 still has a page. Distances from a median of 0 cannot be expressed in percent, so
-    such a figure has no strip.
+    such a figure has no dot chart.
     """
     runs = [
         replace(run, tests=run_of(run.info.name, factor).tests)

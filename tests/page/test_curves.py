@@ -61,7 +61,9 @@ def test_of_one_axis_neighbours_differ_in_both() -> None:
 
 
 def test_every_tick_of_a_logarithmic_axis_has_its_label() -> None:
-    """Every tick of a logarithmic axis has a label. By default, Vega would label only the powers of ten."""
+    """Every tick of a logarithmic axis has a label. Without explicit settings, Vega would label only the powers of
+    ten.
+    """
     axis: Any = log_axis([62.0, 100.2])
     assert axis["axis"]["values"] == [60, 70, 80, 90, 100, 200]
     assert axis["axis"]["tickCount"] == 6

@@ -103,8 +103,8 @@ def test_what_is_not_known_is_named_once_in_a_line(tmp_path: Path) -> None:
 
 
 def test_a_scheduler_that_the_audit_knows_is_not_called_unknown(tmp_path: Path) -> None:
-    """The scheduler below a file is not described as unknown if the audit found the scheduler of the disk below the
-    file.
+    """If a file is measured and the audit found the I/O scheduler of the disk below the file, the scheduler is not
+    listed as unknown.
     """
     result = simulate(tmp_path, run_info(profile=QUICK))
     assert "I/O scheduler" in dict(build_disclosure(result))["Not known"][0][1].split(", ")
@@ -259,8 +259,8 @@ def test_the_load_of_the_fill_stands_beside_that_of_the_latency_test(tmp_path: P
 
 
 def test_each_fill_of_a_test_is_disclosed_with_its_own_load(tmp_path: Path) -> None:
-    """The disclosure describes each fill of a test with its own load. With the profile pts-2.0, one thread
-    preconditions the throughput test in each block size.
+    """The disclosure describes each fill of a test with its own load. With the profile pts-2.0, one thread fills the
+    drive for the throughput test, once for each block size and with this block size.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-2.0", tests=["tp"], step_s=1)
     result = tkperf.run(plan, "own", folder=tmp_path)
@@ -321,8 +321,8 @@ def test_a_key_of_another_version_blanks_no_procedure() -> None:
 
 
 def test_every_tracking_variable_is_shown_with_its_window(tmp_path: Path) -> None:
-    """Each of the three tracking variables of PTS 2.0 has a column in the determination, a chart, and a mention in the
-    texts.
+    """Each of the three tracking variables of PTS 2.0 has a column in the table that determines steady state, a chart,
+    and a mention in the texts.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-2.0", tests=["iops"], step_s=1)
     result = tkperf.run(plan, "three", folder=tmp_path)

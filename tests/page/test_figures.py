@@ -206,7 +206,7 @@ def test_curves_over_an_axis_that_is_asked_for(grid: Path) -> None:
 
 def test_over_rounds_of_the_most_threads_alone(grid: Path) -> None:
     """The chart over rounds shows only the curves with the most threads, because the other curves would hide the curves
-    that were judged.
+    for which steady state was judged.
     """
     rows = rows_of(charts_of(view_of(grid), 0)["grid0convergence2"])
     assert {row["series"] for row in rows} == {"1", "16"}
@@ -290,7 +290,9 @@ def test_links_of_mixes_and_sizes_are_those_of_earlier_reports() -> None:
 
 
 def test_links_are_different_whatever_differs() -> None:
-    """Two workloads that differ in any field have different links. A link can be part of an address."""
+    """Two workloads that differ in any field have different links. Each link contains only characters that an address
+    can contain.
+    """
     plain = work(0, 65536)
     several = [
         plain,

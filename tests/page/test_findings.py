@@ -86,8 +86,8 @@ def test_a_stream_that_still_changes_is_not_called_settled() -> None:
 
 
 def test_a_window_that_is_steady_may_still_change() -> None:
-    """A window can be steady although the rate still changes, because the rule of the specification is less strict than
-    the rule for a level. The sentence then states both facts.
+    """A window can be steady although the rate still changes, because the steady-state rule of the specification is
+    less strict than tkperf's rule for a constant rate. The sentence then states both facts.
     """
     told = describe_section(replace(saturated(steady=None), steady=True))
     assert "still changing at the end, within the limits of steady state; " in told
@@ -143,8 +143,8 @@ def test_the_headline_of_a_stream_is_what_the_sentence_says() -> None:
 
 
 def test_cells_are_told_writes_first() -> None:
-    """The sentence about cells begins with 4 KiB writes if they were measured. It names the rounds in which the cells
-    were steady.
+    """The sentence about cells begins with 4 KiB writes if they were measured. The sentence names the rounds in which
+    the cells were steady.
     """
     cells = {work(100, 8192): [9.0] * 5, READS: [98_000.0] * 5, MIXED: [40_000.0] * 5, WRITES: [27_000.0] * 5}
     section = with_latencies(made_up_section("Rounds", cells), 37.21, 120.4, 5000.0)
@@ -204,7 +204,7 @@ def test_a_mix_of_one_size_has_no_second_size() -> None:
 
 
 def test_each_figure_of_several_demands_names_its_own() -> None:
-    """If a test has several demands, each headline names its own demand and is shown only once."""
+    """If a test has several demands, the headline of each demand names this demand and is shown only once."""
     most, least = work(jobs=4, io_depth=32), work()
     grid = made_up_section("Grid", {most: [64_000.0] * 5, least: [9_800.0] * 5}, steady=None)
     tails = [
@@ -270,7 +270,7 @@ def test_the_headline_of_dirth_is_the_maximum_that_it_measured(tmp_path: Path) -
 
 
 def offered(*done: float, **figures: float | None) -> SectionResult:
-    """Return levels of 1,000, 2,000 ... offered IOPS with the given figures."""
+    """Return a section with levels of 1,000, 2,000 ... offered IOPS. The levels have the given figures."""
     levels = {replace(WRITES, offered_iops=1000.0 * number): [rate] for number, rate in enumerate(done, start=1)}
     section = made_up_section("Levels", levels, steady=None)
     cells = tuple(replace(cell, all={**cell.all, **figures}) for cell in section.cells)
@@ -389,7 +389,7 @@ def test_each_test_has_a_figure_before_any_has_two(tmp_path: Path) -> None:
 
 
 def test_every_output_has_the_same_sentences(tmp_path: Path) -> None:
-    """The terminal, Markdown, HTML and JSON contain the same sentences about a run."""
+    """The outputs in the terminal, Markdown, HTML and JSON contain the same sentences about a run."""
     run = simulate(tmp_path, run_info())
     console = Console(file=io.StringIO(), width=10_000)
     print_page(build_view(run), console)
@@ -465,7 +465,7 @@ def judged_grid(reads: Sequence[float]) -> SectionResult:
 
 def test_steady_is_said_only_of_what_was_judged() -> None:
     """Only a cell that was judged is described as steady. If another cell in the window varied by more than the limits
-    of the rule permit, its headline states by how much.
+    of the rule permit, its headline states the amount of this variation.
     """
     section = judged_grid([50.0, 100.0, 60.0, 126.0, 64.0])
     told, run = describe_section(section), made_up_run("run", {"iops": [section]})

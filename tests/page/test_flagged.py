@@ -108,7 +108,7 @@ def _has_figures(table: TableView) -> bool:
 
 @pytest.mark.parametrize("name", ["iops", "writesat", "dirth", "hdd-iops"])
 def test_no_chart_of_a_run_that_nobody_disturbed_is_marked(name: str, tmp_path: Path) -> None:
-    """In a run without disturbances, no chart has a ring or mentions disturbances."""
+    """In a run without disturbances, no chart contains a ring around a point, and no chart mentions disturbances."""
     path = tmp_path / "run.tkperf"
     keep(path, SUITES[name], lambda _: False)
     for chart in charts_of(view_of(path)):
@@ -117,7 +117,7 @@ def test_no_chart_of_a_run_that_nobody_disturbed_is_marked(name: str, tmp_path: 
 
 
 def one_step(step: StepStarted) -> bool:
-    """Return whether the step is the second-last step of round 2: R/W 0/100 with 4 KiB."""
+    """Return whether the step is the second-last step of round 2. The workload of this step is R/W 0/100 with 4 KiB."""
     return (step.kind, step.number, step.position) == (StepKind.ROUND, 2, 10)
 
 

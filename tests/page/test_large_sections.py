@@ -98,8 +98,8 @@ def test_cells_open_and_tests_have_courses_of_few_workloads(
 def test_the_details_of_a_stream_cost_the_same_with_many_workloads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The details of a stream with 60 workloads cost about the same work as with 2, because tkperf does not read all
-    slices again for each workload.
+    """The details of a stream with 60 workloads need about the same amount of work as the details of a stream with 2
+    workloads, because tkperf does not read all slices again for each workload.
     """
     counts = {}
     for workloads in (2, 60):

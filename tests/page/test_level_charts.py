@@ -21,7 +21,7 @@ SLOW, FAST = work(jobs=1, io_depth=1), work(jobs=4, io_depth=32)
 
 
 def series_of(*celsius: float, nand: int = 2_000_000_000, throttled: bool = False) -> TelemetrySeries:
-    """Return the reports of a drive, with one report for each minute."""
+    """Return the readings of a drive's log, with one reading for each minute."""
     written = tuple(
         Written(
             began_s=60.0 * n, ended_s=60.0 * n + 60, host_bytes=10**9, nand_bytes=nand * (n + 1), amplification=None
@@ -77,5 +77,7 @@ def test_own_demands_are_not_better_or_worse() -> None:
 
 
 def test_a_chart_of_the_drives_reports_is_one_of_curves() -> None:
-    """Every chart in the drives' reports consists of curves, because only curves can be checked for flatness."""
+    """Every chart of readings from the drives' logs consists of curves, because only curves can be checked for
+    flatness.
+    """
     assert all(isinstance(each.chart, Chart) for each in show_drive_reports(series_of(40.0, 50.0), "the test"))

@@ -1,5 +1,5 @@
 """The beginning of the results of a batch and of a check. The tests cover the title, the order of drives, the matrix of
-margins, and the strips.
+margins, and the dot charts of values and limits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tkperf.page.verdict_texts import NoteLevel
 from tkperf.render.html import render_view
 
 CLAIMS = claims_of((0, 95.0), (100, 199.0))
-# With a limit of 200, the margin of the second claim is 0.5 %.
+# Because of the limit of 200, the margin of the second claim is 0.5 %.
 VALUES = (100.0, 101.0, 99.5, 100.5, 99.7)
 
 
@@ -243,8 +243,8 @@ def test_failed_fails_and_fail_have_three_words() -> None:
 
 
 def test_a_strip_has_median_and_range_of_what_is_judged() -> None:
-    """A strip shows the median and the range of the judged values. A value that is not judged has a dot, but does not
-    extend the range.
+    """A dot chart shows the median and the range of the judged values. A value that is not judged has a dot, but does
+    not extend the range.
     """
     tile, _ = build_batch_tiles(checked_answer([*many(), unsteady(6, 20.0)], CLAIMS))
     assert (tile.text, tile.sure) == ("median 200", "199.0 to 202")
@@ -323,8 +323,8 @@ def test_a_strip_marks_median_claim_and_limits_of_outliers() -> None:
 @pytest.mark.parametrize("is_least", [True, False])
 @pytest.mark.parametrize("limit", [1.0, 99.0, 10_000.0])
 def test_a_dot_lies_in_the_shaded_part_if_and_only_if_its_value_misses_the_claim(limit: float, is_least: bool) -> None:
-    """The dot of a value lies in the shaded part of a strip if and only if the value misses the claim. This rule also
-    applies if the limit is drawn at the end of the strip because it is far away.
+    """The dot of a value lies in the shaded part of a dot chart if and only if the value misses the claim. This rule
+    also applies if the limit is drawn at the end of the scale because it is far away.
     """
     values = [97.0, 98.5, 99.5, 100.0, 101.0]
     strip = build_dot_strip(
@@ -365,7 +365,7 @@ def test_the_page_of_a_check_has_a_bar_for_each_claim_and_the_worst_comes_first(
 
 
 def test_drives_of_several_models_have_no_median() -> None:
-    """A strip has a median only if all drives are of one model. If the models differ, no drive is an outlier."""
+    """A dot chart shows a median only if all drives are of one model. If the models differ, no drive is an outlier."""
     for models in ("MMM", "MNN"):
         drives = [measured(number, 100.0 + number, model=model) for number, model in enumerate(models, start=1)]
         result = checked_answer(drives, CLAIMS)

@@ -14,7 +14,7 @@ RANGE_BYTES = 1_000_000
 
 
 def part(begin_percent: int, end_percent: int) -> ActiveRange:
-    """Return a part of the active range."""
+    """Return a region, which is a part of the active range."""
     of_percent = RANGE_BYTES // 100
     return ActiveRange(offset_bytes=begin_percent * of_percent, length_bytes=(end_percent - begin_percent) * of_percent)
 

@@ -14,8 +14,8 @@ from tkperf.page.verdict_texts import NoteLevel
 def test_a_limit_far_from_the_values_is_marked_at_the_end(
     limit: float, is_off_scale: bool, share: float | None
 ) -> None:
-    """A limit within the scale is marked at its position. A limit outside the scale is written at the end of
-    the strip.
+    """A limit within the scale is marked at its position. A limit outside the scale is written at the end of the
+    line.
     """
     values = [(value, Dot(share=0.0)) for value in (5140.0, 5142.0, 5148.0, 5150.0)]
     strip = build_dot_strip(values, "", cohort=None, limit=Limit(value=limit, is_least=True, text="≥ x"))

@@ -1,5 +1,5 @@
-"""The tiles of a run. Every report of several tests shows the same six figures, after the findings that need
-attention.
+"""The tiles at the beginning of a report, which are boxes with one headline figure each. Every report of several tests
+shows the same six figures, after the findings that need attention.
 """
 
 from __future__ import annotations
@@ -144,8 +144,8 @@ def test_a_rate_that_falls_further_after_the_cache_is_named(at_end: float, said:
 
 
 def test_a_throttled_drive_says_so_before_the_tiles() -> None:
-    """The first tile of a throttled drive shows the longest throttling of a test. A drive that reports no throttling
-    has no such tile.
+    """If a drive was throttled, the first tile shows the longest time for which it was throttled in a test. A drive
+    that reports no throttling has no such tile.
     """
     run = run_of()
     hot = tuple(

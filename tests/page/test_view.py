@@ -162,8 +162,8 @@ def test_a_stream_shows_its_first_and_last_slice(view: ReportView, result: RunRe
 
 
 def test_every_linked_cell_opens_what_was_measured(view: ReportView, run_file: Path) -> None:
-    """Each link in a table opens a cell. The cell contains the recorded seconds to five digits and the exact buckets of
-    its histogram.
+    """Each link in a table opens a cell. The opened cell contains the recorded seconds, rounded to five digits, and the
+    exact buckets of the histogram.
     """
     cells = {cell.key: cell for cell in view.cells}
     links = {
@@ -347,7 +347,7 @@ def outline(view: ReportView) -> str:
 
 
 def describe(chart: ChartView) -> str:
-    """Return a description of each view of a chart. Views for paper are marked."""
+    """Return a description of each view of a chart. The description states which views are printed."""
     alone = [view.key for view in chart.on_paper]
     told = [
         f"  view {', '.join(view.choice)}{' (printed)' * (view.key in alone)}\n{describe_view(view)}"
@@ -400,8 +400,8 @@ def test_the_report_reads_as_before(view: ReportView) -> None:
 
 
 def test_a_stream_without_a_window_counts_each_io_once(view: ReportView, result: RunResult) -> None:
-    """The mean of a stream without a window counts each I/O once, although its slices have different rates. The table
-    and the cell have the same mean.
+    """In the mean of a stream without a window, each I/O has the same weight, although the slices have different rates.
+    The table and the cell have the same mean.
     """
     (section,) = result.tests[3].sections
     assert not section.window

@@ -60,8 +60,8 @@ def name_of(test: Test) -> str:
 
 @pytest.mark.parametrize("test", TESTS, ids=name_of)
 def test_every_chart_of_every_test_answers_a_question(test: Test) -> None:
-    """Every chart of every test has a question. The names of its views are distinct. Each name has as many parts as the
-    chart has switches.
+    """Every chart of every test has a question. The names of the views of a chart are distinct. Each name has as many
+    parts as the chart has switches.
     """
     plan = plan_of(test)
     for figures in (plan.figures, *(section.figures for section in plan.sections)):

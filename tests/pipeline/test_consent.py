@@ -214,7 +214,7 @@ def test_the_path_that_was_given_confirms_where_paths_do(opening: Opening) -> No
 
 def test_the_page_says_what_is_asked(opening: Opening) -> None:
     """Each row of the table in docs/explanation/safety.md names the answer that a kind of target needs, and states
-    whether the force option replaces this answer. The rows agree with the code.
+    whether tkperf also asks with the force option. The rows agree with the code.
     """
     page = (Path(__file__).parents[2] / "docs/explanation/safety.md").read_text(encoding="utf-8")
     section = page.split("## Confirmation")[1].split("\n## ")[0]

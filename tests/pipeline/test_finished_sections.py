@@ -239,8 +239,8 @@ def test_what_cannot_change_any_more_is_judged(cut_off: list[RunResult]) -> None
 
 
 def test_tables_name_what_did_not_end(cut_off: list[RunResult]) -> None:
-    """The table of sections has a row for each section, even for a section without a measurement. The cells of other
-    tables name their section.
+    """The table of sections has a row for each section, even for a section without a measurement. The table of cells
+    states for each cell whether its section is complete.
     """
     result = next(each for each in cut_off if any(in_section([each], "Demand 100/0")))
     tables = {table.name: table for table in build_tables(result, (), lambda *_: ())}

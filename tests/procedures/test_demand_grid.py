@@ -109,7 +109,8 @@ def test_a_round_is_five_minutes_of_writes_and_49_minutes_of_grid(course: Course
 
 def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) -> None:
     """Each histogram of ten minutes follows an hour of writes at the demand of its point. The three points are the
-    demand with the highest IOPS, the demand whose IOPS are closest to the middle, and TC 1 / QD 1.
+    demand with the highest IOPS, the demand whose IOPS are closest to the middle between the highest and the lowest
+    IOPS, and TC 1 / QD 1.
     """
     found = {}
     for point in DemandPoint:

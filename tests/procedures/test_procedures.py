@@ -98,8 +98,8 @@ def test_iops_is_purge_fill_and_rounds_of_56_cells_in_the_mandatory_order() -> N
 
 
 def test_iops_tracks_random_4k_writes_by_key() -> None:
-    """Only the cell of random 4 KiB writes decides about steady state. If the values of other cells vary, the decision
-    does not change.
+    """Only the cell of random 4 KiB writes decides about steady state. Variation in this cell prevents steady state,
+    but variation in other cells does not.
     """
 
     def others_jump(phase: Phase, cell: Workload) -> float:
@@ -205,8 +205,8 @@ def test_latency_runs_at_one_outstanding_io_and_ends_with_the_histogram_run() ->
 
 
 def test_a_histogram_run_says_that_steady_state_was_missed() -> None:
-    """If a histogram run does not follow steady state, it states this, because its percentiles then describe a drive
-    that was not judged steady.
+    """If steady state was not reached before a histogram run, the outcome of this run states this, because its
+    percentiles then describe a drive that was not judged steady.
     """
     _, _, outcomes = run("lat", iops=lambda phase, cell: 0.0)
     rounds_, histogram = outcomes
@@ -221,7 +221,7 @@ def test_latency_of_tkperf_has_no_histogram_run() -> None:
 
 
 def test_a_silent_device_is_never_steady() -> None:
-    """A device without completed I/O is never steady. Its rounds end at the limit."""
+    """A device that completes no I/O is never steady. The test ends after the largest permitted number of rounds."""
     _, _, outcomes = run("lat", iops=lambda phase, cell: 0.0)
     assert outcomes[0].verdict is not None
     assert not outcomes[0].verdict.reached

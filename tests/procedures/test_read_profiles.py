@@ -94,7 +94,7 @@ def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
             "is not allowed, it takes a number",
         ),
         ('length = "100%"', 'length = "' + "9" * 1_000_002 + '"', "active_range.length", "not a size"),
-        # These values make no sense, but they are valid, and a run would really last as long as they state.
+        # These values make no sense, but they are valid: a run would really last as long as they require.
         ("max_rounds = 25", "max_rounds = 100000000", "steady_state.max_rounds", "1 to 10,000"),
         ("window_rounds = 5", "window_rounds = 1000", "steady_state.window_rounds", "2 to 100"),
         ("max_slices = 1440", "max_slices = 100000000", "write_saturation.max_slices", "to 20,000"),
@@ -189,8 +189,8 @@ def test_other_numbers_have_a_name_of_their_own(tmp_path: Path, old: str, new: s
 
 @pytest.fixture(scope="module")
 def largest_profile() -> Profile:
-    """Return a profile in which each number is at its limit. The profile is read only once, because tkperf then goes
-    through all phases of all tests.
+    """Return a profile in which each number is at its limit. The fixture reads the profile only once, because tkperf
+    goes through all phases of all tests when it reads a profile.
     """
     text = (resources.files("tkperf.procedures.profiles") / "quick.toml").read_text()
     for old, new in (
@@ -210,7 +210,7 @@ def largest_profile() -> Profile:
 
 @pytest.mark.parametrize("suite", ["ssd", "hdd"])
 def test_the_largest_profile_that_is_taken_can_be_looked_ahead_of(suite: str, largest_profile: Profile) -> None:
-    """If the numbers of a profile are as large as permitted, the forecast can still visit every remaining phase."""
+    """If all numbers of a profile are as large as permitted, the forecast can still visit every remaining phase."""
     for test in SUITES[suite].values():
         procedure = test.procedure(largest_profile, GIB << 6)
         assert len(forecast(procedure, (), Case.WORST, active_range_bytes=GIB)) >= 4096
@@ -505,5 +505,5 @@ def test_no_number_can_be_infinite() -> None:
     types: list[type] = [*SHARED_TABLES, *(test.table for test in TESTS if test.table)]
     types += [PurgePhase, FillPhase, IdlePhase, RoundsPhase, StreamPhase, Load]
     found = {place for type_ in types for place in unbounded(inspect.type_info(type_), type_.__name__)}
-    # These numbers are read as values of a key of a load, and the key has bounds.
+    # These numbers are read as values of a key of a load, and this key has bounds.
     assert found == {"RoundsPhase.loops.values", "RoundsPhase.tracked.at"}

@@ -84,8 +84,8 @@ def end_s(step: StepRecord) -> float:
 
 
 def test_host_idle_recovery_asks_for_its_wait_states_in_their_order() -> None:
-    """HIR of PTS-E 1.1 runs a purge and writes until steady state. For each idle time from 5 to 50 s, it then writes
-    360 times for 5 s, with this idle time between the writes. After that, it writes for 30 min without pauses.
+    """HIR of PTS-E 1.1 runs a purge and writes until steady state. For each idle time from 5 to 50 s, HIR then writes
+    360 times for 5 s, with this idle time between the writes. After these bursts, HIR writes for 30 min without pauses.
     """
     phases, verdicts, outcomes = run("hir")
     assert isinstance(phases[0], Purge)
@@ -131,8 +131,8 @@ def test_host_idle_recovery_goes_on_after_25_rounds_without_steady_state() -> No
 
 
 def test_host_idle_recovery_leaves_the_device_idle_exactly() -> None:
-    """At full length, HIR runs 3,600 bursts and slices. Each burst begins exactly one idle time after the end of the
-    preceding burst.
+    """At full length, HIR runs 3,600 bursts and slices. The pause between the end of a burst and the beginning of the
+    next burst is exactly the planned idle time.
     """
     steps = by_section(steps_of(measure(SSD_TESTS["hir"], load_profile("pts-e-1.1"))))
     assert list(steps) == ["Steady-state preconditioning", *STATES]
@@ -250,8 +250,8 @@ def test_the_recovery_time_is_stated(cross: Path) -> None:
 
 
 def test_a_change_of_load_is_drawn_second_by_second(cross: Path) -> None:
-    """A change of load is drawn second by second. The change is at time 0, with one group before it and one group after
-    it. In the preceding chart, all groups share one axis.
+    """A change of load is drawn second by second. The change is at time 0. The chart shows one group of writes before
+    the change and one group after it. In the preceding chart, all groups share one axis.
     """
     shown = view_of(cross).tests[0].charts
     assert [chart.key for chart in shown] == ["xsrtimeline", "xsrchange"]

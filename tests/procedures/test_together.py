@@ -120,7 +120,9 @@ TOGETHER = combine(
 
 
 def asked_of(text: str, tmp_path: Path, latencies_us: tuple[float, ...] = (100,)) -> list[Yielded]:
-    """Return all phases and outcomes of the test. The latency of its reader has the given values in turn."""
+    """Return all phases and outcomes of the test. The latency of the reader has the given values, one after the
+    other.
+    """
     test, profile = own(text, tmp_path)
     latencies = list(latencies_us)
 
@@ -274,7 +276,9 @@ def test_more_than_16_streams_are_refused(tmp_path: Path) -> None:
 
 
 def test_trims_need_a_device_that_takes_them(tmp_path: Path) -> None:
-    """Trims are refused for a file before it is opened for writing, because fio cannot trim a file."""
+    """If a file is to be measured, trims are refused before the file is opened for writing, because fio cannot trim a
+    file.
+    """
     (tmp_path / "own.toml").write_text(FILE)
     (tmp_path / "disk.img").write_bytes(b"")
     with (tmp_path / "disk.img").open("r+b") as file:

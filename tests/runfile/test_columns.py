@@ -171,8 +171,8 @@ def test_damage_is_an_error_or_other_seconds(at: int, put: bytes, gone: int, ins
     ],
 )
 def test_pieces_that_do_not_belong_together_are_noticed(change: Callable[[bytes, bytes], Blobs], says: str) -> None:
-    """If the parts of a step do not belong together, tkperf detects this. With one second more or less, all following
-    seconds would be misread.
+    """If the parts of a step do not belong together, tkperf detects this. If one second were missing or added, all
+    following seconds would be read as wrong values.
     """
     seconds, histograms = kept(noise(3))
     assert seconds is not None

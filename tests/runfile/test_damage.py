@@ -115,7 +115,7 @@ def test_results_name_seconds_that_cannot_be_read(path: Path) -> None:
 
 
 def change_second(path: Path, column: str, value: int) -> None:
-    """Replace one number of the second sample, which was recorded after the first one."""
+    """Replace one number of the second that was recorded second, after the first second."""
     with closing(sqlite3.connect(path)) as database:
         ((blob,),) = database.execute("SELECT seconds FROM step").fetchall()
     table = unpack_integers(blob, 1000).reshape(len(SECOND_COLUMNS), -1)
@@ -131,13 +131,13 @@ def change_second(path: Path, column: str, value: int) -> None:
         ("start_us", -1, "the record of one second contains an impossible time or count"),
         ("write_bytes", -1, "the record of one second contains an impossible time or count"),
         ("write_latency_max_ns", -2, "the record of one second contains an impossible time or count"),
-        # Nearly every I/O of a second has a latency.
+        # In each second, nearly every I/O has a recorded latency.
         ("write_latency_ios", 1_000_000, "histograms do not fit their seconds"),
     ],
 )
 def test_a_second_that_cannot_be_is_refused(path: Path, column: str, value: int, says: str) -> None:
     """An impossible second is refused together with all seconds of its step. If only this second were left out, the
-    following seconds would be misread.
+    following seconds would be read as wrong values.
     """
     change_second(path, column, value)
     assert says in read_all(path)
@@ -191,7 +191,7 @@ def test_a_blob_that_unpacks_without_end_is_refused(path: Path, column: str, mos
     tracemalloc.start()
     try:
         said = read_all(path, output=column == "fio_json")
-    except RunFileError as error:  # if the output of fio is read, the error is raised and not returned
+    except RunFileError as error:  # the error is raised, not returned, when the output of fio is read
         said = str(error)
     assert "larger than the limit for this column" in said
     peak = tracemalloc.get_traced_memory()[1]

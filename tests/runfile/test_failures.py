@@ -151,8 +151,8 @@ def test_a_step_half_written_is_taken_back(half_written: Path) -> None:
 def test_a_half_written_file_that_cannot_be_mended_says_what_to_do(
     half_written: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the reader may not repair a partly written file, this is an error. The error tells the user to copy the
-    journal into the folder of the file as well.
+    """If the reader has no permission to repair a partly written file, tkperf reports an error. The error tells the
+    user to copy the journal together with the file.
     """
     monkeypatch.setattr(os, "access", lambda *_: False)  # without this replacement, root could always write to the file
     with pytest.raises(RunFileError, match=r"a\.tkperf-journal next to it belongs to it: copy both"):
@@ -163,8 +163,8 @@ def test_a_half_written_file_that_cannot_be_mended_says_what_to_do(
 def test_ctrl_c_while_writing_loses_no_finished_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """If Ctrl-C interrupts the writing of a finished step, the step is written with the next event. It is written
-    exactly once.
+    """If Ctrl-C interrupts the writing of a finished step, the step is written with the next event. The file then
+    contains the step exactly once.
     """
     path, writer = a_run(tmp_path, steps=1)
 

@@ -69,8 +69,8 @@ def many_steps(db: sqlite3.Connection, count: int, **changes: str) -> None:
 
 
 def full_seconds(db: sqlite3.Connection) -> None:
-    """Add steps with seconds in which every bucket contains one I/O. Each step needs 60 MB of memory, but only a few
-    hundred kB in the file.
+    """Add steps with seconds in which every bucket contains one I/O. Each step needs 60 MB of memory when it is read,
+    but only a few hundred kB in the file.
     """
     seconds = 1000
     table = np.zeros((len(SECOND_COLUMNS), seconds), dtype=np.int64)
@@ -315,7 +315,7 @@ def steps_of_a_day() -> float:
     return most
 
 
-# A step of 16 loads at the same time has rows for each load and for their sum.
+# A step in which 16 loads run at the same time has rows for each load and for the sum of the loads.
 LOADS_AT_ONCE = 16 + 1
 # The size of a file with a day of one stream, measured with bench/run_file_size.py (docs/reference/run-file.md).
 BYTES_OF_A_DAY = 9_100_000
@@ -482,7 +482,9 @@ def test_a_journal_that_names_another_file_is_not_played_back(tmp_path: Path) ->
 
 
 def test_what_tkperf_writes_is_far_below_the_limits(tmp_path: Path) -> None:
-    """Many equal steps compress better than all other steps. They are within the limits and can be read."""
+    """Many equal steps compress better than all other steps. A file with many equal steps is within the limits and can
+    be read.
+    """
     path = made(tmp_path, lambda db: many_steps(db, 2000, number="n"))
     assert run_limited(lambda: read_all(path)) == "read"
 
@@ -528,8 +530,8 @@ def test_names_are_shorter_than_other_texts(name: str) -> None:
 
 
 def test_a_plan_that_repeats_a_quantity_is_left_out(tmp_path: Path) -> None:
-    """If a plan repeats a quantity in a section, it is left out. With a list of 60,000 quantities, a report would need
-    almost a minute and 1.3 GB.
+    """If a plan repeats a quantity in a section, the plan is left out. With a list of 60,000 quantities, a report would
+    need almost a minute and 1.3 GB.
     """
     for quantities, is_read in ((1, True), (2, False)):
         folder = tmp_path / str(quantities)

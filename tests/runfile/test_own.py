@@ -100,7 +100,7 @@ def test_a_strangers_file_is_shown(path: Path) -> None:
 
 
 def test_a_link_leads_to_where_the_file_lies(path: Path, tmp_path: Path) -> None:
-    """If the run file is given as a link, the folders of the file itself are checked."""
+    """If the user specifies the run file by a link, tkperf checks the folders of the file itself."""
     link = tmp_path / "link.tkperf"
     link.symlink_to(path)
     RunFile(link, own=True)

@@ -228,7 +228,7 @@ def test_a_run_is_read_back_as_it_was_written(
 
 def test_each_fill_of_a_section_has_its_own_seconds_and_output(tmp_path: Path) -> None:
     """Each fill of a section has its own seconds and output. A workload file may contain several fills before one
-    section, and only their times distinguish them.
+    section. Only the times of these fills distinguish them.
     """
     path, writer = a_run(tmp_path)
     fills = [
@@ -344,8 +344,8 @@ def test_text_that_is_not_unicode_does_not_end_a_run(tmp_path: Path) -> None:
 
 
 def test_a_stream_keeps_only_its_newest_document(tmp_path: Path) -> None:
-    """A stream stores only its newest output of fio, because this output is cumulative. The 1,440 outputs of a day
-    would need 1,440 times the space.
+    """A stream stores only its newest output of fio, because this output is cumulative. The outputs of the 1,440
+    minutes of a day would need 1,440 times the space.
     """
     path = tmp_path / "a.tkperf"
     writer = RunFileWriter(path)

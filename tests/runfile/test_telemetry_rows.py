@@ -49,8 +49,8 @@ def test_a_reading_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_readings_are_kept_with_what_follows_them(tmp_path: Path) -> None:
-    """Readings are stored in the next transaction that is needed anyway. Separate transactions would sync a disk every
-    ten seconds. No reading is lost at the end.
+    """Readings are stored together with the next other row. Separate transactions would sync a disk every ten seconds.
+    No reading is lost at the end of the run.
     """
     path, writer = a_run(tmp_path)
     writer(TelemetrySeen(reading=READING))

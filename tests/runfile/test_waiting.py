@@ -127,7 +127,7 @@ def test_trouble_that_ends_costs_nothing(tmp_path: Path, trouble: Trouble, error
 
 
 class InterruptedCommit:
-    """A database that is interrupted with Ctrl-C directly after the first COMMIT."""
+    """A database that raises KeyboardInterrupt directly after the first COMMIT, as if the user pressed Ctrl-C."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -273,7 +273,7 @@ def test_even_a_file_that_cannot_be_read_any_more_leaves_the_rest(
 
 @pytest.mark.usefixtures("at_once")
 def test_room_made_at_the_last_moment_leaves_no_copies(tmp_path: Path, rescues: Path) -> None:
-    """If a run can finally be written at its end, no copy remains in another folder."""
+    """If a run file can be written again at the end of the run, no copy remains in another folder."""
     path, writer = a_run(tmp_path, steps=1)
     writer._db.execute("PRAGMA max_page_count = 1")
     writer(StepEnded(test="iops", record=a_step(2, engine_output=os.urandom(100_000))))

@@ -178,7 +178,7 @@ def test_a_query_is_parsed_once_it_is_known_to_be_short(monkeypatch: pytest.Monk
 
 @given(st.lists(st.tuples(st.sampled_from([*PARAMETERS, "x", ""]), st.text(max_size=300)), max_size=80))
 def test_what_passes_the_bounds_has_a_short_page(pairs: list[tuple[str, str]]) -> None:
-    """If a query is within the limits, the length of its page is at most a fixed multiple of the length of the
+    """If a query is within the limits, the page that answers it is at most a fixed number of times as long as the
     address.
     """
     query_string = urlencode(pairs).encode()
@@ -350,7 +350,9 @@ def test_a_host_header_of_this_server_is_known(address: str, port: str) -> None:
 
 @given(addresses, ports, st.text(min_size=1, max_size=20), st.sampled_from(["before", "name", "after"]))
 def test_anything_more_in_a_host_header_is_refused(address: str, port: str, more: str, place: str) -> None:
-    """A host header with any additional text is refused, unless the whole text is another address of the same form."""
+    """A host header with any additional text is refused, unless the whole text is another address that the server may
+    have.
+    """
     guard = AccessGuard(Page(), names=["testhost"])
     text = {"before": more + address + port, "name": address + more + port, "after": address + port + more}[place]
     if guard._is_own(text):

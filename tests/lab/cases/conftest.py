@@ -54,7 +54,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str]:
-    """Count the cases for the summary, but do not print dots."""
+    """Return the word with which the summary counts a case, and no dot for the case."""
     counts = report.when == "call" or not report.passed
     return report.outcome if counts else "", "", ""
 
@@ -92,7 +92,7 @@ class Drive:
 
     def write_pattern(self) -> None:
         """Fill the drive with data that contains no zeros and no repetitions. The data consists of the same random MiB,
-        with a different number in each sector of 4 KiB.
+        with a different number written into each sector of 4 KiB.
         """
         opened = os.open(self.path, os.O_WRONLY | os.O_DIRECT)
         with mmap.mmap(-1, 1 << 20) as block, os.fdopen(opened, "wb", buffering=0) as file:
@@ -273,7 +273,7 @@ def _read_log(log: int) -> list[str]:
         except BlockingIOError:
             return lines
         except BrokenPipeError:
-            continue  # the oldest lines were overwritten, and the next read returns the oldest line that remains
+            continue  # the kernel has overwritten the oldest lines, and the next read returns the oldest remaining line
 
 
 @pytest.fixture(autouse=True)

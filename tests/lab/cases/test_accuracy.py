@@ -33,7 +33,7 @@ LONGEST_ANSWER_US = 100_000
 
 
 def keep(name: str, figures: object) -> None:
-    """Add the measured figures to the file that remains after this boot."""
+    """Add the measured figures to the file that is kept after the lab machine has ended."""
     kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
     FIGURES.write_text(json.dumps(kept | {name: figures}, indent=2) + "\n")
 
@@ -79,7 +79,7 @@ def test_iops_of_a_throttled_drive(scsi: Drive, monitor: Monitor, tmp_path: Path
 
 def test_iops_of_a_drive_of_known_answer_time(tmp_path: Path) -> None:
     """The measured IOPS of a null_blk device equal the number of outstanding I/Os divided by the answer time. The queue
-    of the device can hold more I/Os than are outstanding.
+    of the device is larger than the number of outstanding I/Os.
     """
     known_iops = OUTSTANDING / (ANSWER_US / 1e6)
     with null_device(ANSWER_US, places=4 * OUTSTANDING) as device:

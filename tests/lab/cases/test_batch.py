@@ -32,8 +32,8 @@ from tkperf.runfile.writers import find_writer
 EVENTS = Path("/lab/batch-events.jsonl")
 # This rate is low enough for the emulated CPUs, even when four drives are measured at the same time.
 SLOW_IOPS = 200
-# At the beginning of a step of three seconds, QEMU admits a burst of I/Os, so 237 IOPS were observed. test_accuracy.py
-# tests how accurate a measured rate is.
+# At the beginning of a step of three seconds, QEMU admits a burst of I/Os, so 237 IOPS were measured at a limit of 200.
+# test_accuracy.py tests how accurate a measured rate is.
 MOST_SLOW_IOPS = SLOW_IOPS * 1.5
 # The longest case measures four drives with two emulated CPUs.
 LIMIT_S = 900
@@ -276,8 +276,8 @@ def test_one_slow_one_failing_one_pulled(
 
 @pytest.mark.limit_s(LIMIT_S)
 def test_a_killed_supervisor(nvme: Drive, sata: Drive, scsi: Drive, tmp_path: Path) -> None:
-    """If the supervisor is killed, the drives that are being measured continue. The waiting drive remains untouched
-    until the user gives consent again, and is then measured.
+    """If the process of the batch is killed, the measurements that are already running continue. The waiting drive
+    remains untouched until the user gives consent again, and is then measured.
     """
     drives = (nvme, sata, scsi)
     ledger = tmp_path / "b.batch"

@@ -1,4 +1,5 @@
-"""Users of a drive without a claim or a descriptor, with the real drivers: loop, nvmet, LIO, gadget, zram, sg and MD.
+"""Users of a drive that have neither an exclusive claim nor a file descriptor, with the real drivers: loop, nvmet, LIO,
+gadget, zram, sg and MD.
 
 A case is a form, as in test_refusals.py. The form contains the change to the drive and the words that the refusal must
 contain.

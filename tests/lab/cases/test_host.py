@@ -30,8 +30,8 @@ def queue_of(drive: Drive) -> dict[str, str]:
 
 
 def test_an_nvme_drive(nvme: Drive) -> None:
-    """The audit of an NVMe drive contains its scheduler, its interrupt vectors and its queues. It also states that no
-    other device shares the root port of the drive.
+    """The audit of an NVMe drive contains the I/O scheduler, the interrupt vectors and the queues of the drive. It also
+    states that no other device shares the root port of the drive.
     """
     shell(f"echo mq-deadline > /sys/block/{nvme.name}/queue/scheduler")
     findings = audit_of(nvme)

@@ -216,8 +216,8 @@ def test_streams_reach_their_rates_and_the_device_counts_their_flushes(tmp_path:
 
 
 def test_a_drive_counts_the_flushes_of_one_thread(nvme: Drive, tmp_path: Path) -> None:
-    """The driver of an NVMe drive counts as many flushes as tkperf. The disk of the host determines the duration of a
-    flush.
+    """The driver of an NVMe drive counts as many flushes as tkperf. The duration of a flush depends on the disk of the
+    host.
     """
     with counted_flushes(nvme.path) as device_flushes:
         # With the write cache off, each write would become a flush of the host's disk.
@@ -250,7 +250,7 @@ def test_the_sum_of_streams_on_a_throttled_drive(nvme: Drive, monitor: Monitor, 
 
 @contextmanager
 def slow_flushes(device: Path, size_bytes: int) -> Iterator[Path]:
-    """Yield a mapping over a device with slow flushes. Reads and writes are not delayed."""
+    """Yield a mapping over a device. The mapping delays flushes, but neither reads nor writes."""
     shell("modprobe dm-delay && udevadm settle")
     table = f"0 {size_bytes // 512} delay {device} 0 0 {device} 0 0 {device} 0 {FLUSH_DELAY_MS}"
     shell(f"dmsetup create labflush --table '{table}' && udevadm settle")

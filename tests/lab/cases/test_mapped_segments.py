@@ -36,7 +36,7 @@ from tkperf.model.segments import Segments, draw_segments
 
 PROFILE = Path(__file__).parent / "segments.toml"
 TRACING = Path("/sys/kernel/tracing")
-# Example: nvme-12 [000] 1.5: block_rq_issue: 259,0 WS 4096 () 2048 + 8 [fio]
+# An example of a line: nvme-12 [000] 1.5: block_rq_issue: 259,0 WS 4096 () 2048 + 8 [fio]
 ISSUED = re.compile(r"block_rq_issue: (\d+),(\d+) (\w+) \d+ \(.*?\) (\d+) \+ (\d+) \[(.*)\]")
 MIB = 1 << 20
 
@@ -104,7 +104,7 @@ def device_mapper() -> None:
 
 
 def layout(facts: dict[str, int]) -> Segments:
-    """Return the segments. They are drawn again from the facts in the run file."""
+    """Return the segments. The function computes them again from the facts in the run file."""
     return draw_segments(
         count=facts["count"],
         amount_bytes=facts["count"] * facts["length_bytes"],
@@ -179,7 +179,7 @@ def test_every_io_of_a_test_is_inside_and_each_segment_alike(nvme: Drive, tmp_pa
 
 
 def segment_of(request: Issued, segments: Segments) -> int | None:
-    """Return the number of the segment that contains the whole request, or None."""
+    """Return the number of the segment that contains the whole request. None means that no segment contains it."""
     number = bisect_right(segments.starts_bytes, request.start) - 1
     end = segments.starts_bytes[number] + segments.length_bytes
     return number if number >= 0 and request.start + request.length <= end else None

@@ -23,9 +23,9 @@ THROTTLED_ANSWER_US = 20_000
 PROFILE = Path(__file__).parent / "lab.toml"
 TRACING = Path("/sys/kernel/tracing")
 TRACED_WRITE = re.compile(r" (\d+\.\d+): block_rq_(issue|complete): \S+ W\S* [^\n]*\+ (\d+) \[", re.M)
-# The last I/Os of a load may complete up to this time after the next load has begun.
+# In this time after the beginning of a load, the last I/Os of the preceding load may still complete.
 OVERLAP_S = 1.0
-# With an emulated CPU, times from 0.06 s to 0.19 s were observed. The longest time occurred on a busy host.
+# With an emulated CPU, gaps from 0.06 s to 0.19 s were observed. The longest gap occurred on a busy host.
 LONGEST_CHANGE_S = 0.3
 
 

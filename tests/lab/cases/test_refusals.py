@@ -132,8 +132,8 @@ def ceph_member(drive: Drive, stack: ExitStack) -> None:
 
 
 def _signature(drive: Drive, kind: str) -> None:
-    """Write only the bytes that libblkid recognises (superblocks/*.c of libblkid), because the lab has no tools for
-    these formats.
+    """Write only the bytes by which libblkid recognises a format (superblocks/*.c of libblkid), because the lab has no
+    tools that create these formats.
     """
     with drive.path.open("r+b") as device:
         if kind == "ceph_bluestore":
@@ -243,8 +243,8 @@ def names_of(drive: Drive, folder: Path) -> list[Path]:
 
 
 def some_of(names: list[Path], refusal: Refusal) -> list[Path]:
-    """Return all names in the full lab. In the core, each refusal is tested with only one name, in rotation, because
-    each name costs two seconds.
+    """Return all names in the full lab. In the core cases, each refusal is tested with only one of the names, in
+    rotation, because each name costs two seconds.
     """
     full = os.environ["TKPERF_LAB"] == "full"
     return names if full else [names[REFUSALS.index(refusal) % len(names)]]

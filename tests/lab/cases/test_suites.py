@@ -32,7 +32,8 @@ def check_everything_measured(results: dict[str, Any], drive: Drive, names: tupl
     assert device["capacity_bytes"] == drive.size_bytes
 
 
-# In the core, each drive runs one of the four tests. The iops test runs on the 4Kn namespace, in test_purge.py.
+# In the core cases, each drive runs only one of the four tests. The iops test runs on the 4Kn namespace, in
+# test_purge.py.
 @pytest.mark.parametrize("names", [pytest.param(("writesat",), marks=pytest.mark.core, id="writesat"), ALL])
 def test_nvme(nvme: Drive, tmp_path: Path, names: tuple[str, ...]) -> None:
     """An NVMe drive is purged with Format NVM, and the purge is verified. Its write cache is off during the run and on

@@ -87,7 +87,9 @@ def test_a_hot_drive_is_called_throttled(nvme: Drive, tmp_path: Path, monitor: M
 
 
 def test_members_tell_each_for_itself(nvme: Drive, nvme_pulled: Drive, tmp_path: Path) -> None:
-    """Each NVMe drive of a mirror has its own counter. Each counter shows the amount that was written to the set."""
+    """The results contain the counter of each NVMe drive of a mirror. Each counter shows the amount that was written to
+    the set.
+    """
     config = {"type": "sw_mdadm", "devices": [str(nvme.path), str(nvme_pulled.path)], "raidlevel": 1}
     (tmp_path / "raid.json").write_text(json.dumps(config))
     ended = tkperf(
