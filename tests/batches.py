@@ -27,7 +27,9 @@ def drive(
     model: str | None = "MODEL",
     serial: str | None = None,
 ) -> DriveState:
-    """Return a drive. The number of its slot is the number of the drive, unless another slot or None is given."""
+    """Return a drive. The drive is in the slot with its own number, unless the caller passes another slot, or None for
+    no slot.
+    """
     return DriveState(
         shown=DriveShown(
             number=number,

@@ -76,7 +76,7 @@ def run_beside(
     strict: bool = False,
     active_range_bytes: int = 1 << 30,
 ) -> BusyHost:
-    """Run tests on a host with two CPUs. In selected steps, another program uses one CPU."""
+    """Run tests of tkperf on a host with two CPUs. In selected steps, another program uses one of the CPUs."""
     host = BusyHost(engine.clock, chosen)
     execute_run(
         RunParts(

@@ -108,7 +108,7 @@ def why_no_loop_devices() -> str | None:
 
 @contextmanager
 def loop_numbers() -> Iterator[None]:
-    """Prevent tests of all checkouts from attaching a free loop device at the same time."""
+    """Prevent other tests, also those of other checkouts, from attaching a free loop device at the same time."""
     with Path(tempfile.gettempdir(), "tkperf-tests-loop.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -160,7 +160,7 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
     params=["that cannot start", "for which no thread is left", "that ends at once", "that is killed", "that hangs"]
 )
 def failing_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let tkperf's own helper processes fail at their tasks."""
+    """Make all tasks fail that tkperf gives to its own helper processes."""
     start_module = process.start_module
 
     def no_thread(_: object) -> None:

@@ -277,7 +277,7 @@ def _connect(here: Host, host: Host, number: int) -> None:
 
 
 def _admit(host: Host, folder: Path, key: str) -> None:
-    """Permit the user to log in with a key, and to run only tkperf's command as root."""
+    """Permit the user to log in with a key. As root, the user may run only the command of tkperf."""
     etc, home = host.folder / "etc", host.folder / "home"
     home.mkdir()
     os.chown(home, _UID, _UID)

@@ -120,7 +120,8 @@ def _of_windows(db: sqlite3.Connection) -> Iterator[str]:
                 "r.test_id = step.test_id AND sequence BETWEEN r.set_aside_from AND r.set_aside_to)",
                 (test_id, section["section"], *window),
             ).fetchone()
-            if not numbers:  # A hard disk test has areas and no rounds, so it has no window to check.
+            # A hard disk test measures areas and has no rounds until steady state, so it has no window to check.
+            if not numbers:
                 continue
             if numbers != len(window):
                 yield f"{section['section']}: {numbers} of the window {window}"
@@ -155,7 +156,7 @@ def _of_fills(db: sqlite3.Connection, passes: int | None) -> Iterator[str]:
 
 
 def _of_what_was_there(db: sqlite3.Connection, before: Path) -> Iterator[str]:
-    """Yield the rows of earlier measurements that were lost or changed."""
+    """Yield a fault for each row of an earlier measurement that was lost or changed."""
     db.execute("ATTACH ? AS before", (f"{before.as_uri()}?mode=ro",))
     for table in ("purge", "step", "verdict", "outcome", "disturbance", "resumption"):
         columns = ", ".join(

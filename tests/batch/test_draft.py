@@ -87,7 +87,9 @@ def test_every_key(tmp_path: Path) -> None:
 
 
 def test_options_are_the_fields_of_a_run(tmp_path: Path) -> None:
-    """The options in a batch file are exactly the fields of a run request. No second list of keys exists."""
+    """A batch file accepts exactly the fields of a run request as options, because tkperf has no second list of
+    keys.
+    """
     words = refused(tmp_path, 'suite = "ssd"\ndrives = ["sim:sata-ssd"]\n[options]\nio_deph = 3\n')
     listed = words.partition("choose from ")[2].partition(";")[0].split(", ")
     elsewhere = {"suite", "device", "tests", "profile", "raid", "remove_set"}

@@ -107,8 +107,8 @@ def test_a_serial_number_of_several(host: Host) -> None:
 
 
 def test_a_serial_number_names_whole_drives_only(host: Host) -> None:
-    """Only whole drives are found by serial number. Sets, hidden paths, slots without a medium and partitions are not
-    found.
+    """Only whole drives are found by serial number. RAID sets, hidden paths, slots without a medium and partitions are
+    not found.
     """
     host.add("md0", md__uuid="U1", slaves__sda__dev="1:1")
     host.add("nvme0c0n1", device__serial="N1", hidden="1")
@@ -244,7 +244,9 @@ def test_names_of_runs(host: Host) -> None:
 
 
 def test_a_drive_given_twice_in_a_batch(host: Host) -> None:
-    """If a drive is given twice in a batch, the message is about the drive, and not about the names of its runs."""
+    """If a drive is given twice in a batch, the error names the drive, and does not complain about two runs with the
+    same name.
+    """
     disk = host.add("sda", device__serial="PHYH1")
     draft = BatchDraft(
         common={"suite": "ssd", "profile": "quick"},

@@ -87,7 +87,7 @@ def work_with(
 
     Args:
         begins: what the host sends after the order to begin.
-        follows: what the host does after the order to follow.
+        follows: what the host does after the order to report on the batch ("follow").
         then: what the host does after that.
     """
     request = BatchRequest(
@@ -208,8 +208,8 @@ def test_after_consent_such_a_host_is_asked_again_and_leaves_no_file_here(
 
 
 def test_news_have_the_number_of_the_whole_batch_and_times_of_the_clock_here(tmp_path: Path) -> None:
-    """News of a host contain the drive numbers of the whole batch. Their times follow the local clock, even if the
-    clock of the host is an hour ahead.
+    """The messages from a host contain the drive numbers of the whole batch. Their times follow the local clock, even
+    if the clock of the host is an hour ahead.
     """
     now_s = time.time()
     follows = _say(
@@ -387,8 +387,8 @@ def _two_hosts() -> BatchRequest:
 
 
 def test_of_a_confirmed_drive_without_news_nobody_says_that_it_is_untouched(tmp_path: Path) -> None:
-    """If the batch was killed between the answer and the first news, the host may have started. tkperf therefore never
-    states that a confirmed drive is untouched.
+    """If the batch was killed after the user's answer and before the first message from the host, the host may have
+    started to erase the drive. tkperf therefore never states that a confirmed drive is untouched.
     """
     path = tmp_path / "b.batch"
     shown = msgspec.structs.replace(held(1).shown, host="lab3")

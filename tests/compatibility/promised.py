@@ -61,7 +61,7 @@ def shape_of(value: object) -> Any:
 
 
 def merge(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Return the shape of values that can have either of two shapes."""
+    """Merge two shapes. Return the shape of values that can have either of them."""
     merged = dict(one)
     for kind, content in other.items():
         if kind == "object" and kind in merged:

@@ -121,8 +121,8 @@ def test_what_is_known_is_what_the_cases_set() -> None:
 
 
 def test_a_trace_that_lost_events_is_none() -> None:
-    """A trace that lost events is refused. The kernel counts overwritten events and events that were never committed in
-    two lines with the same ending.
+    """A trace that lost events is refused. In the statistics of the kernel, the lines about overwritten events and
+    about events that were never committed end with the same word.
     """
     whole = "entries: 7\noverrun: 0\ncommit overrun: 0\nbytes: 560\ndropped events: 0\n"
     block_trace.require_whole(whole)

@@ -28,8 +28,8 @@ def runs() -> dict[str, str]:
 
 @pytest.mark.parametrize(("page", "folder"), [(CONCEPTS, "explanation/concepts"), (GALLERY, "reference/gallery")])
 def test_every_picture_is_shown_once_and_has_a_text(page: str, folder: str) -> None:
-    """Every picture is shown on a page exactly once and has a text. A picture that no page shows was drawn by an
-    earlier version of the script.
+    """Every picture is shown on a page exactly once and has a text alternative. A picture that no page shows was drawn
+    by an earlier version of the script.
     """
     shown = re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", page)
     assert sorted(Path(path).name for _, path in shown) == sorted(each.name for each in (DOCS / folder).iterdir())
@@ -57,7 +57,7 @@ def test_the_gallery_answers_every_question_of_the_reference() -> None:
 
 
 def test_every_test_of_tkperf_is_reachable_from_a_question() -> None:
-    """Every test of tkperf is named in a command in the table of questions, with its suite."""
+    """For every test of tkperf, a command in the table of questions names the test and its suite."""
     page = (DOCS / "how-to/which-test.md").read_text(encoding="utf-8")
     for suite in ("ssd", "hdd"):
         named = set(re.findall(rf"`sudo tkperf {suite} [^`]*--test ([\w-]+)`", page))

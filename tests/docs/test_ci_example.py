@@ -18,7 +18,9 @@ EXAMPLE = ROOT / "docs/examples/ci"
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Path:
-    """Return a folder with a copy of the example. The short profile can meet the limits of this copy."""
+    """Return a folder with a copy of the example. In this copy, the limits are so low that a run with the short profile
+    meets them.
+    """
     shutil.copytree(EXAMPLE, tmp_path / "ci")
     set_least_reads(tmp_path, "75000", "60000")
     return tmp_path
@@ -49,7 +51,7 @@ def find_baseline(lab: Path) -> str:
 
 
 def test_an_accepted_run_becomes_the_baseline_and_a_refused_one_does_not(lab: Path) -> None:
-    """An accepted run becomes the baseline, and a refused run does not. The first job has no baseline."""
+    """An accepted run becomes the baseline, and a refused run does not. The first job runs without a baseline."""
     assert run_gate(lab, "1.0") == 0
     assert find_baseline(lab) == "1.0"
     assert "[baseline]" not in (lab / "results/gate.toml").read_text()

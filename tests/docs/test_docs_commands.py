@@ -75,14 +75,15 @@ def test_every_command_of_the_pages_is_accepted(
         return
     command, words = open_command(shlex.split(call, comments=True))
     try:
-        # click uses the help option of the first context. This context must therefore be the same as in a real call.
+        # click uses the help option of the outermost context. This context must therefore be the same as in a real
+        # call.
         parent = click.Context(cli, info_name="tkperf", **cli.context_settings)
         command.make_context(command.name, words, parent=parent)
     except click.exceptions.Exit:
         pass  # click raises this exception for options such as --help
     except (click.UsageError, TkperfError) as error:
         message = error.format_message() if isinstance(error, click.UsageError) else str(error)
-        # The files that the example names do not exist in this test.
+        # In this test, the files that the examples name do not exist.
         assert "does not exist" in message, f"{page}: {message}"
 
 
@@ -181,7 +182,7 @@ def test_a_mistake_in_a_batch_file_is_reported_as_its_page_says(
 def test_a_simulated_drive_ignores_the_answers_to_the_question(
     options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The options that answer the question have no effect on a simulated drive, as the pages about safety and
+    """The options that answer the consent question have no effect on a simulated drive, as the pages about safety and
     CI state.
     """
     monkeypatch.chdir(tmp_path)

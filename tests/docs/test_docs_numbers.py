@@ -537,7 +537,7 @@ def test_every_option_that_a_page_names_exists() -> None:
 
 def find_command(words: list[str]) -> tuple[click.Command | None, list[str]]:
     """Return the command that the words name, including nested commands, and the remaining words. If no such command
-    exists, return None instead of the command.
+    exists, return None in place of the command.
     """
     command: click.Command = cli
     while isinstance(command, click.Group) and words:
@@ -606,7 +606,7 @@ def test_the_numbers_of_the_tests_in_readme_are_those_of_the_default_profile() -
 
 
 def test_other_words_of_numbers() -> None:
-    """Numbers that the pages write as words agree with the code."""
+    """Numbers that the pages state in words agree with the code."""
     assert MOST == 6
     assert "The report shows up to six figures of its own tests instead of the tiles" in " ".join(
         read("docs/reference/reports.md").split()

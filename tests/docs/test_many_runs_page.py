@@ -28,7 +28,7 @@ PAGE = Path(__file__).parents[2] / "docs/how-to/many-runs.md"
 RUNS = 1000
 MODELS = ("Alpha", "Beta", "Gamma", "Delta")
 MONTHS = 10
-# The queries on the page have to find these drives, firmware and model.
+# The queries on the page have to find these drives, this firmware and this model.
 OUTLIER, SLOW_FIRMWARE, AGEING = 40, "F2", "Gamma"
 
 

@@ -38,7 +38,8 @@ SOURCE = ROOT / "src/tkperf"
 # These codes occur in no run file. tkperf reports them before a run, during a run, about an imported run, or in the
 # analysis.
 TOLD_ELSEWHERE = {REFUSAL, "run-file-waiting", "not-searched"}
-# A page describes each of these facts as a whole, because their content differs from profile to profile.
+# The page describes each of these facts as a whole and not key by key, because their content differs from profile to
+# profile.
 AS_A_WHOLE = {"profile", "options", "hosts", "device", "host"}
 
 
@@ -127,8 +128,8 @@ def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:
 
 
 def test_tables_of_a_data_set_are_on_the_page(result: RunResult) -> None:
-    """The page lists exactly the tables of a data set, with their columns. The columns of a run's tables are in the
-    preceding table.
+    """The page lists exactly the tables of a data set, with their columns. The columns of the tables for each run are
+    in the preceding table of the page.
     """
     page = read("reference/exports.md")
     rows = rows_below(page[page.index("## A data set of many runs") :], "table")

@@ -35,7 +35,9 @@ class Shown:
 
 
 def shown_commands(page: str) -> list[Shown]:
-    """Return the commands in the blocks of a page that show output. Each of these commands follows ``$``."""
+    """Return the commands in those code blocks of a page that also show output. In such a block, ``$`` precedes each
+    command.
+    """
     shown: list[Shown] = []
     for block in re.findall(
         r"^```console\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL

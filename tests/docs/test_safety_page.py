@@ -91,7 +91,7 @@ def test_the_blind_spots_are_those_of_the_code() -> None:
 
 
 def test_the_options_and_commands_are_there() -> None:
-    """The options and commands on the page exist, so the page names no option that was renamed."""
+    """The options and commands on the page exist, so the page names no outdated option."""
     runner = CliRunner()
     helps = " ".join(runner.invoke(cli, [name, "--help"]).output for name in ("ssd", "raid"))
     for row in table("## Limits of options", "option"):

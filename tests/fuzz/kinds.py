@@ -57,8 +57,8 @@ from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runner.events import Judged, PurgeEnded, RunEnded, SectionEnded, StepEnded, TestEnded, TestStarted, Warned
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-# Drawing one page takes as long as reading ten files. Printing one page on a terminal takes as long as reading two
-# files.
+# Creating the HTML page of a file takes as long as reading ten files. Printing a file on a terminal takes as long as
+# reading two files.
 EVERY_PAGE = 8
 EVERY_PRINT = 4
 

@@ -24,7 +24,7 @@ class FakeDrives:
         file.write_text(content + "\n")
 
     def pci(self, folder: str, kind: str, speed: str | None = None, width: int | None = None, *, node: int = 0) -> str:
-        """Add a PCI function of a class. Without a speed, the function shows no link."""
+        """Add a PCI function of a class. Without a speed, the PCI function has no link in sysfs."""
         self.write(f"{folder}/class", kind)
         self.write(f"{folder}/numa_node", str(node))
         (self.root / "bus/pci").mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ class FakeDrives:
         return self.disk(f"{controller}/nvme{number}n1", device=controller)
 
     def scsi(self, above: str, address: str, name: str) -> DeviceIdentity:
-        """Add a SCSI disk below the folder of a target, the host of an ATA port, or an end device."""
+        """Add a SCSI disk below a folder in sysfs: a target, the host of an ATA port, or a SAS end device."""
         device = f"{above}/target{address.rpartition(':')[0]}/{address}"
         return self.disk(f"{device}/block/{name}", device=device)
 

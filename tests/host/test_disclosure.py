@@ -59,8 +59,8 @@ def test_a_run_shows_all_that_was_found_in_its_order(tmp_path: Path) -> None:
 
 
 def test_older_runs_are_not_called_audited(tmp_path: Path) -> None:
-    """A run of an older version contains no findings of an audit. Its set-up has no such block, and the audit is listed
-    as not known.
+    """A run of an older version contains no findings of an audit. The description of its set-up has no block of
+    findings, and the audit is listed as not known.
     """
     result = simulate(tmp_path, run_info())
     assert "Host before the run" not in dict(build_disclosure(result))

@@ -153,7 +153,9 @@ def test_drives_behind_a_volume_management_device(tmp_path: Path) -> None:
 
 
 def test_slots_of_enclosures(tmp_path: Path) -> None:
-    """The name of a slot is the name in the enclosure. Without an enclosure, the name is the number in the expander."""
+    """The name of a slot is the name that the enclosure reports. Without an enclosure, the name is the number that the
+    expander reports.
+    """
     fake = FakeDrives(tmp_path)
     drive = sata_behind_expander(fake, 1)[0]
     (device,) = tmp_path.glob("devices/**/6:0:0:0")

@@ -696,7 +696,7 @@ def test_a_pipe_among_crons_scripts_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_plain_data_says_all(tmp_path: Path) -> None:
-    """The findings in a run file are plain data. They consist of texts and other types that JSON supports."""
+    """The findings in a run file are plain data. The findings consist of texts and other types that JSON supports."""
     rows = audit(make_host(tmp_path)).as_plain_data()
     scheduler = next(row for row in rows if row["subject"] == "I/O scheduler")
     assert scheduler == {

@@ -172,7 +172,9 @@ def test_a_run_puts_back_whatever_ends_it(end: BaseException | None, host: Path)
 
 
 def test_settings_stay_for_whoever_still_wants_them(host: Path) -> None:
-    """If two runs need the same settings, the run that ends first restores no setting that the other run still uses."""
+    """If two runs need the same settings, the run that ends first does not restore a setting that the other run still
+    uses.
+    """
     before = values(host)
     process = host / f"proc/{os.getpid()}"
     process.mkdir()

@@ -56,7 +56,7 @@ def test_a_range_too_small_to_be_cut() -> None:
 @pytest.mark.parametrize(("test", "rounds", "steps", "hours"), [("iops", 128, 9, 19.2), ("tp", 256, 2, 8.533)])
 def test_the_course_is_tkperfs(test: str, rounds: int, steps: int, hours: float) -> None:
     """The hard disk tests use the procedure of TKperf 2.2. In each area, the IOPS test runs nine random cells of one
-    minute, and the throughput test runs one minute of reads and one minute of writes.
+    minute, and the throughput test runs one minute of reads and one minute of writes for each of two block sizes.
     """
     procedure = HDD_TESTS[test].procedure
     phases = list(phases_of(procedure(TKPERF, CAPACITY_BYTES), lambda _: {}))

@@ -36,7 +36,7 @@ LEAST = (
 
 @dataclass(frozen=True, kw_only=True)
 class Artefacts:
-    """The sdist, the wheel, and the environment in which both can be built again."""
+    """The sdist and the wheel, with the environment in which both can be built again."""
 
     sdist: Path
     wheel: Path

@@ -40,7 +40,9 @@ def call_script(expression: str, *words: str) -> object:
     ],
 )
 def test_a_development_version_is_older_than_its_release(version: str, debian: str) -> None:
-    """dpkg sorts development versions before the release, and the version contains the hash of the commit unchanged."""
+    """dpkg sorts the version of a development build before the version of the release. The version of a development
+    build contains the unchanged hash of the commit.
+    """
     release = '{"ID": "debian", "VERSION_ID": "12"}'
     assert call_script("deb.debian_version(words[0], json.loads(words[1]))", version, release) == debian
     older = subprocess.run(["dpkg", "--compare-versions", debian, "le", "3.1.0-1+deb12"], check=False)

@@ -66,7 +66,9 @@ def strings(node: ast.AST | None) -> Iterator[str]:
 
 
 def deciding(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield the strings with which the code compares, looks up or matches a value."""
+    """Yield the strings that the code compares or matches with a value, and the strings with which it looks up a
+    value.
+    """
     for node in ast.walk(tree):
         found: list[ast.AST | None] = []
         match node:
@@ -123,8 +125,8 @@ def places() -> list[str]:
 
 
 def test_no_other_module_knows_a_tests_name() -> None:
-    """No other module contains the name of a test. A descriptor describes the test, and the records contain what was
-    measured.
+    """No other module contains the name of a test. All facts about a test are in its descriptor, and all results are in
+    the records.
     """
     assert places() == []
 

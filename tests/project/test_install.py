@@ -258,7 +258,8 @@ def test_files_of_others_are_not_replaced(tmp_path: Path, name: str) -> None:
 
 def test_an_installation_that_failed_leaves_what_worked(tmp_path: Path) -> None:
     """If an installation fails, in this test because its packages are missing, the working installation remains. The
-    files of the failed installation are removed, and so are those of an installation that a power failure interrupted.
+    files of the failed installation are removed. The files of an installation that a power failure interrupted are also
+    removed.
     """
     old = tmp_path / HOME / "tree-1"
     (old / "half").mkdir(parents=True)

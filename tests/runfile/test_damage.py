@@ -115,7 +115,7 @@ def test_results_name_seconds_that_cannot_be_read(path: Path) -> None:
 
 
 def change_second(path: Path, column: str, value: int) -> None:
-    """Replace one number of the second that was recorded second, after the first second."""
+    """Replace one number in the second of the recorded seconds."""
     with closing(sqlite3.connect(path)) as database:
         ((blob,),) = database.execute("SELECT seconds FROM step").fetchall()
     table = unpack_integers(blob, 1000).reshape(len(SECOND_COLUMNS), -1)

@@ -79,8 +79,8 @@ def combined_step() -> StepRecord:
 
 
 def test_streams_come_back_with_all_their_ios(tmp_path: Path) -> None:
-    """Each stream is read back with its load, delay, I/Os, flushes and trims, and with the mark for a missed rate. The
-    values of every second are also read back.
+    """Each stream is read back with its load, delay, I/Os, flushes and trims, and with the mark that the host limited
+    it. The values of every second are also read back.
     """
     step = combined_step()
     file, read = write_and_read(tmp_path, step)

@@ -23,8 +23,8 @@ def ahead_of(*phases: Round | Idle) -> Ahead:
 
 
 def test_within_a_round_it_is_the_step_after_the_next() -> None:
-    """Within a round, ``afterwards`` contains the step after the next step. At the end of the round, ``afterwards``
-    contains the first step of the next round, which the procedure determines.
+    """Within a round, ``afterwards`` contains the step after the next step. For the second-last step of a round,
+    ``afterwards`` contains the first step of the next round, which the procedure determines.
     """
     rounds = [Round(section="S", number=number, steps=(A, B, C)) for number in (1, 2)]
     ahead = ahead_of(*rounds)

@@ -103,7 +103,9 @@ def test_rounds_go_on_until_a_window_is_undisturbed() -> None:
     ("chosen", "accept"), [(in_round(3, UNTRACKED), False), (in_round(3, TRACKED), True), (lambda _: False, False)]
 )
 def test_what_is_not_tracked_or_accepted_keeps_no_window(chosen: Callable[[StepStarted], bool], accept: bool) -> None:
-    """A disturbed step prevents a window only if its workload is tracked and disturbances are not accepted."""
+    """A disturbed step prevents a steady window only if its workload is tracked and the profile does not accept
+    disturbances.
+    """
     events, _ = run(chosen, accept=accept)
     assert outcome_of(events).window == (1, 2, 3, 4, 5)
     assert "window-disturbed" not in {e.warning.code for e in events if isinstance(e, Warned)}
@@ -123,7 +125,7 @@ def test_a_host_that_always_disturbs_ends_after_the_most_rounds() -> None:
 
 def test_a_stream_goes_on_until_its_slices_are_undisturbed() -> None:
     """A stream continues until its judged slices are undisturbed. In this test, write saturation is disturbed in slice
-    11, so it is steady in slices 16 to 36 and not in slice 21.
+    11, so its window consists of slices 16 to 36, and it does not end with slice 21.
     """
     test = SSD_TESTS["writesat"]
     assert test.table is not None

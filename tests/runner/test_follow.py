@@ -151,8 +151,8 @@ def test_a_test_of_the_users_own_and_a_search_are_followed(watch: Callable[..., 
 
 
 def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
-    """If a run was resumed, a follower receives no replaced step as a result. It shows the round that is measured
-    again.
+    """If a run was resumed, a follower does not report steps that the resumption replaced as results. The follower
+    shows the round that is measured again.
     """
     folder, path = tmp_path / "first", tmp_path / "run.tkperf"
     plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=("iops", "lat"))
@@ -162,7 +162,8 @@ def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
     shutil.copy(moments[1 + 6 + 1], path)
 
     watching = Watching(path)
-    # The follower began before the run was killed, so it has read all rows that were stored before the kill.
+    # Like a follower that began before the run was killed, this follower has read all rows that were stored before the
+    # kill.
     watching.delta = look(path)
     before = list(watching.follower.take(watching.delta))
     assert isinstance(before[-1], RunEnded)
@@ -177,7 +178,7 @@ def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
     followed = [event for event in watching.followed if isinstance(event, PhaseStarted)]
     happened = [event for event in watching.happened if isinstance(event, PhaseStarted)]
     assert [event.phase for event in followed] == [event.phase for event in happened]
-    # From round 2 on, at most two more rounds may follow.
+    # After the interruption, at most two rounds may follow: round 2, which is measured again, and round 3.
     rounds = [event for event in (*followed, *happened) if isinstance(event.phase, Round)]
     assert {event.at_most for event in rounds if event.phase.section == "IOPS"} == {3}
 

@@ -76,8 +76,8 @@ def test_the_newest_seconds_are_the_last_ones(most: int) -> None:
 
 
 def test_the_sum_of_seconds_is_that_of_their_records() -> None:
-    """The total of several seconds equals the sum of their records. It has no histogram, because no output needs a
-    histogram.
+    """The total of several seconds that tkperf computes from columns equals the sum of their records. It has no
+    histogram, because no output needs a histogram.
     """
     samples = seconds_from(3, 50)
     total = decode_total(packed(samples)[0], 50)

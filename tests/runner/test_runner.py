@@ -137,8 +137,8 @@ class SlowToTell(SpyEngine):
 def test_nothing_that_follows_without_a_purge_starts_cold(
     engine_type: type[SpyEngine], slower_after: int | None
 ) -> None:
-    """Unless a purge comes first, no step starts cold. The fill is handed over to the first round, each round to the
-    next, and the last round to the histogram run.
+    """Except after a purge, no step starts without a hand-over. The fill is handed over to the first round, each round
+    to the next, and the last round to the histogram run.
     """
     engine = engine_type(cold_start_s=0.3)
     engine.slower_after = slower_after
@@ -157,8 +157,8 @@ def longest_gap_s(records: Sequence[StepRecord]) -> float:
 
 
 def test_after_the_decision_the_next_round_starts_before_anything_is_written() -> None:
-    """After a verdict, the next round is released before any data are written. This occurs once at the end of each
-    round with an uncertain hand-over.
+    """After a verdict, the next round is released before any data are written. This occurs once for each round after
+    which only the verdict decides whether another round follows.
     """
     engine = SlowToTell(cold_start_s=0.3)
     engine.slower_after = 4 * 12

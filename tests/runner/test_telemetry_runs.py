@@ -169,8 +169,8 @@ def test_old_runs_and_hard_disks_show_none(tmp_path: Path) -> None:
 
 
 def test_a_run_that_goes_on_has_each_reading_once(tmp_path: Path) -> None:
-    """A resumed run contains each reading once. The log already contains the readings of a simulated drive from before
-    the interruption.
+    """A resumed run contains each reading once. When the simulated drive repeats the steps from before the
+    interruption, its readings are discarded, because the log already contains them.
     """
     run_cli("ssd", "r", "sim:client-tlc", "--profile", "quick", "-ssdt", "iops", "--output", tmp_path, "-q")
     path = tmp_path / "r.tkperf"
@@ -238,7 +238,7 @@ def run_latency(engine: SimulatedEngine, target: FreeTarget, telemetry: Recorded
 
 def test_the_runner_asks_around_tests_and_leaves_purges_alone() -> None:
     """The runner requests readings before and after each test and at the end of the run. It requests none during a
-    purge. If a reading fails, this is reported once.
+    purge. If readings fail, the failure is reported once.
     """
     engine = SimulatedEngine(PRESET_MODELS["sata-ssd"], GIB)
     recorded = Recorded(clock=engine.clock)
@@ -251,7 +251,8 @@ def test_the_runner_asks_around_tests_and_leaves_purges_alone() -> None:
     events = run_latency(engine, RunTarget(), recorded)
     assert recorded.acts == ["ask", "pause", "purge", "go on", "ask", "finish", "ask"]
     seen = [event.reading for event in events if isinstance(event, TelemetrySeen)]
-    # the last reading was requested at the same time as the second, so it adds no event
+    # On the simulated clock, the last reading has the same time as the second reading, so the runner does not report
+    # it.
     assert [reading.media_errors for reading in seen] == [1, 5]
     warnings = [event.warning for event in events if isinstance(event, Warned)]
     codes = [warning.code for warning in warnings if warning.code in ("telemetry", "media-errors")]
@@ -260,8 +261,8 @@ def test_the_runner_asks_around_tests_and_leaves_purges_alone() -> None:
 
 
 def test_ctrl_c_at_the_last_reading_costs_that_reading_alone() -> None:
-    """If the user presses Ctrl-C during the last reading, only this reading is lost. The run is complete, because
-    everything was measured.
+    """If the user presses Ctrl-C during the last reading, only this reading is lost. The run still counts as complete,
+    because all steps were measured.
     """
 
     class Hanging(Recorded):

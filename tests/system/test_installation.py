@@ -121,8 +121,8 @@ def test_sudo_that_finds_another_tkperf_is_noticed(
 
 
 def test_a_tkperf_that_sudo_finds_has_no_gap(prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If sudo finds tkperf through a link in a folder of secure_path, no message is printed. If root runs tkperf
-    without sudo, no message is printed either.
+    """If sudo finds tkperf through a link in a folder of secure_path, no message is printed. tkperf also prints no
+    message if root runs it without sudo.
     """
     monkeypatch.setattr("tkperf.system.installation.os.geteuid", lambda: 0)
     assert "sudo" not in texts(read_installation(tmp_path))

@@ -67,8 +67,8 @@ def test_a_full_place_is_left_for_another(places: list[Path]) -> None:
 
 
 def test_no_place_at_all_is_waited_for_and_then_told(places: list[Path]) -> None:
-    """If no folder has free space for a short time, the run does not end. After a time limit, the error names the
-    folders.
+    """If no folder has free space, tkperf waits, so a short lack of space does not end the run. After a time limit, the
+    run ends with an error that names the folders.
     """
     folder = WorkFolder(places)
     tries = 0

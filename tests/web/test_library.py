@@ -60,13 +60,13 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     (served / "folder").symlink_to(outside)
     (served / "e.tkperf").mkdir()
     assert places([served]) == ["a.tkperf", "below/b.tkperf", "c.batch"]
-    # If a file is in two served folders, it is listed once.
+    # If a file is reachable through two served folders, it is listed once.
     assert len(find_files([served, served / "below"]).files) == 3
 
 
 def test_too_many_files_are_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a folder contains too many files, the search stops early. If a user serves a home directory by mistake, the
-    search does not use the memory or the hours that all its files would need.
+    search therefore needs neither the memory nor the hours that a search of all files would need.
     """
     for number in range(4):
         (tmp_path / f"{number}.tkperf").touch()
@@ -100,7 +100,7 @@ def test_copies_are_one_run() -> None:
 def test_a_copy_never_hides_the_original_that_it_differs_from(changes: dict[str, Any]) -> None:
     """If two files of a run differ in any value, the list contains both files, and each file has its own id.
 
-    The shared id leads to neither file.
+    The id that both files share leads to neither of them.
     """
     listing = list_rows({"original": a_row(), "copy": a_row(**changes), "same": a_row()})
     by_place = {run.known.place: run for run in listing.runs.values()}
@@ -121,7 +121,9 @@ def test_a_copy_never_hides_the_original_that_it_differs_from(changes: dict[str,
 
 
 def test_the_id_of_a_file_that_differs_stays() -> None:
-    """The id of a file that differs remains the same if its content changes, and after the other file was removed."""
+    """If two files of a run differ, the id of each file does not change when the content of the file changes or when
+    the other file is removed.
+    """
     rows = {"a": a_row(), "b": a_row(digest=b"b")}
     ids = {run.known.place: run.run_id for run in list_rows(dict(rows)).runs.values()}
     grown = list_rows({**rows, "b": a_row(entries=9, digest=b"grown")})
@@ -134,8 +136,8 @@ def test_the_id_of_a_file_that_differs_stays() -> None:
 
 
 def test_many_files_of_one_run_are_listed_with_few_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The work for many files of one run grows in proportion to their number. The id of each file is computed a fixed
-    number of times.
+    """If a run has many files, the work to list them grows in proportion to their number, because the id of each file
+    is computed a fixed number of times.
     """
     calls = 0
     id_of = module._id_of
@@ -208,7 +210,9 @@ def test_runs_of_a_batch_lie_next_to_it() -> None:
 
 
 def test_an_id_is_never_a_text_of_the_file() -> None:
-    """The id of a run is a UUID or a digest. It is never a text of the file, because a file may contain any text."""
+    """The id of a run is a UUID or a digest. The id is never a text from the file, because a file may contain any
+    text.
+    """
     ids = {
         find_run_id(run_info(uuid=uuid, name=name))
         for uuid in (None, "../../etc/passwd", "x" * 10_000)
@@ -350,7 +354,7 @@ def test_a_file_that_may_be_read_later_is_tried_again(tmp_path: Path, monkeypatc
         asyncio.run(read_all(library))
         assert len(reader.read) == 1
         reader.error = None
-        library._read_s.clear()  # the library behaves as if a minute had passed
+        library._read_s.clear()  # now the library behaves as if a minute had passed
         asyncio.run(read_all(library))
         assert len(reader.read) == tries
         assert len(library.listing.runs) == tries - 1
@@ -422,7 +426,7 @@ def test_a_run_that_was_killed_is_read_again(tmp_path: Path) -> None:
     asyncio.run(read_all(library))
     assert len(reader.read) == 1
     writer.close()
-    library._read_s.clear()  # the library behaves as if a minute had passed
+    library._read_s.clear()  # now the library behaves as if a minute had passed
     asyncio.run(library.look())
     assert asyncio.run(library.read_next())
 

@@ -61,7 +61,7 @@ def test_the_order_is_that_of_the_ranking() -> None:
 
 
 def test_facets_make_the_peers() -> None:
-    """A drive is ranked only among the drives that the facets select."""
+    """A drive is ranked only among the drives that the selected values of facets (filters) leave in the list."""
     listing = listing_of(*DRIVES)
     assert {facet.key for facet in FACETS} >= {"capacity", "interface", "form"}
     assert names_of(found(listing, "/?by=random-read&capacity=960+GB")) == ["fast", "slow"]
@@ -93,7 +93,7 @@ def test_a_page_shows_values_bars_and_reasons() -> None:
     assert "other conditions: active range 50 %, not 100 %" in page
     assert "Only equal conditions are ranked: test iops, load RND 4k R/W 100/0 TC4/QD32" in page
     assert '<option value="random-read" selected>' in page
-    # the header and each row contain this cell, so no row is shifted
+    # the header and each row contain this cell, so no column is shifted
     assert page.count(' colspan="2">') == 1 + len(DRIVES)
     assert 'name="sort"' not in page
 

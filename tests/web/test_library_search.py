@@ -82,8 +82,8 @@ def test_a_simulated_run_is_never_counted_as_a_measurement() -> None:
 
 
 def test_a_facet_counts_what_the_other_facets_leave() -> None:
-    """The counts of a facet consider the selected values of the other facets, so each count is the number of runs after
-    a click.
+    """The counts of a facet take the selected values of the other facets into account. Each count is therefore the
+    number of runs that a click on the value would show.
     """
     selected = select(LISTING, Query(chosen={"model": ("INTEL",), "firmware": ("X2",)}))
     counts = {
@@ -94,8 +94,8 @@ def test_a_facet_counts_what_the_other_facets_leave() -> None:
 
 
 def test_a_batch_is_one_row_with_its_runs() -> None:
-    """A batch is one row, which contains those of its runs that were found. A batch without runs is listed only if no
-    selection narrows the list.
+    """A batch is one row, which contains those of its runs that were found. A batch without runs is listed only if the
+    user selected no words and no values of facets.
     """
     listing = list_rows(
         {

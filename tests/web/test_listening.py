@@ -83,7 +83,7 @@ def test_signals_end_it_in_order(tmp_path: Path, number: signal.Signals) -> None
 def test_a_signal_while_it_loads_ends_it_in_order(tmp_path: Path) -> None:
     with started(tmp_path, "--port", "0", env={"PYTHONPROFILEIMPORTTIME": "1"}) as process:
         assert process.stderr is not None
-        for line in process.stderr:  # the output contains a line for each module that was loaded
+        for line in process.stderr:  # the output contains a line for each loaded module
             if "starlette" in line:
                 process.send_signal(signal.SIGTERM)
                 break
@@ -237,8 +237,8 @@ def test_connections_are_bounded_in_number_and_time(tmp_path: Path, monkeypatch:
 def test_a_reader_that_takes_nothing_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body_bytes: int
 ) -> None:
-    """If a client does not read its answer in time, its connection is closed, even if only the end of the answer
-    remains.
+    """If a client does not read its answer in time, the server closes the connection, even if only the end of the
+    answer remains.
 
     Other clients receive their complete answers.
     """

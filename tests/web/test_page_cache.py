@@ -111,7 +111,9 @@ def test_a_failure_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_the_folder_is_bounded(tmp_path: Path) -> None:
-    """The folder of the page cache has a size limit. The pages that were used least recently are removed."""
+    """The folder of the page cache has a size limit. If the limit is exceeded, the pages that were used least recently
+    are removed.
+    """
 
     async def run() -> None:
         kept = PageCache(tmp_path, most_bytes=2500)

@@ -148,7 +148,9 @@ def test_tables_of_a_file_whose_name_is_no_text_are_packed() -> None:
 
 
 def test_a_run_is_watched_to_its_end(served: Path) -> None:
-    """A run without a writer has only its last state. The watch sends this state and then ends."""
+    """If no process writes to a run file, the run has only its last state. A watch of such a run sends this state and
+    then ends.
+    """
     states = list(follow_run(known(served / "run.tkperf")))
     assert len(states) == 1
     assert b"run complete" in states[0]
@@ -177,7 +179,7 @@ def test_another_file_in_its_place_is_not_watched(
 
 
 def test_a_curve_begins_with_two_values() -> None:
-    """The curve of a cell is drawn only after its second value. In the first round, a grid of single dots would show
+    """The curve of a cell is drawn only after its second value. In the first round, curves of a single dot would show
     less than the numbers.
     """
     cells = CellHistories(title="IOPS, round by round", values={work(): (5.0,), work(100): (5.0, 6.0)}, current=None)
@@ -220,8 +222,8 @@ def test_the_window_is_drawn_with_its_limits_on_the_scale_of_its_values() -> Non
 
 
 def test_axes_name_units_and_times() -> None:
-    """On a time axis, the newest second is at the right end, and the axis has a unit. A gap in the rounds remains a gap
-    in the curve.
+    """On a time axis, the newest second is at the right end, and the axis names its unit. If a round is missing, the
+    curve has a gap.
     """
     chart = draw_seconds([50.0] * 70)
     assert chart is not None
@@ -444,8 +446,8 @@ def test_browsers_share_one_watch(served: Path, state: ServerState) -> None:
 
 
 def test_a_watch_that_fails_gives_the_reason_and_no_end(state: ServerState) -> None:
-    """If a watch fails, the event contains the reason, and the event "ended" is not sent. After this event, browsers
-    would load the page again and immediately start the same watch.
+    """If a watch fails, the event contains the reason, and the event "ended" is not sent. If the event "ended" were
+    sent, browsers would load the page again and immediately start the same watch.
     """
     cast("Workers", state.workers).error = JobError("<b> is busy")
 
@@ -468,8 +470,8 @@ def test_events_end_with_the_server(state: ServerState) -> None:
 
 
 def test_events_that_wait_for_browsers_are_bounded(state: ServerState, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If one browser does not read its event, the other browsers also receive none at this time. They receive the
-    newest event later.
+    """As long as one browser does not read its event, the other browsers receive no event either. Later, they receive
+    the newest event.
     """
     monkeypatch.setattr(live_pages, "KEEP_ALIVE_S", 0.0)
 

@@ -319,8 +319,8 @@ def looked_at(browser: Browser, address: str, waits_for: str) -> Iterator[Page]:
 
 
 def test_a_batch_is_seen_live_to_its_end(browser: Browser, whole: str, library: Path) -> None:
-    """A batch is shown live until it ends. The states of its drives are below the name of the batch until all drives
-    are done.
+    """A batch is shown live until it ends. The page shows the states of the drives below the name of the batch until
+    all drives are done.
     """
     folder = library / "batch"
     folder.mkdir()

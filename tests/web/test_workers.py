@@ -66,8 +66,8 @@ def test_jobs_that_fail_cost_their_own_page_only() -> None:
 
 
 def test_an_order_may_be_longer_than_a_message() -> None:
-    """An order to a worker can be longer than a message. The paths of 200 run files may need 800 kB, but a message of a
-    socket holds only about 200 kB.
+    """An order to a worker can be longer than a message. The paths of 200 run files may need 800 kB, but a single
+    message through a socket can contain only about 200 kB.
     """
 
     async def use(workers: Workers) -> bytes:
@@ -103,8 +103,8 @@ def test_a_job_that_is_given_up_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_given_up_before_it_reports_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the browser leaves after the descriptor of the job's process has arrived and before it was read, the job is
-    also killed.
+    """If the browser leaves after the server received the descriptor of the job's process and before it read this
+    descriptor, the job is also killed.
     """
     pid_file = tmp_path / "pid"
 
