@@ -157,8 +157,8 @@ def observe(process: subprocess.Popen[bytes], ledger_path: Path, drives: int) ->
 
 @contextmanager
 def terminal(view: str) -> Iterator[int]:
-    """Yield the stream for the output of a batch. The stream is either None or a terminal that the script provides. The
-    script discards all text that it reads from this terminal.
+    """Yield the stream for the output of a batch. The stream is either the null device or a terminal that the script
+    provides. The script discards all text that it reads from this terminal.
     """
     if view == "none":
         yield subprocess.DEVNULL

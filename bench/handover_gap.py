@@ -125,7 +125,8 @@ def build_steps(step_s: float) -> tuple[Step, ...]:
 
 def build_procedure(steps: tuple[Step, ...], cycles: int, rounds: int) -> Procedure:
     """Yield the phases of several cycles. Each cycle consists of a fill, a number of rounds that depends on a verdict,
-    two streams, an idle time, and further rounds.
+    two streams, further rounds with an idle time, and a purge. A cycle in which the verdict ends the rounds early has
+    no streams.
     """
     tracked, stream_s = steps[-1].workload, 3.0
     for cycle in range(cycles):

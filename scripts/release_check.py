@@ -205,7 +205,9 @@ def write_bills(release: Release) -> None:
 
 
 def read_bundled(package: Path) -> dict[str, str]:
-    """Return the versions of the Python packages that a Debian package contains, by name, without tkperf."""
+    """Return a mapping from the names of the Python packages that a Debian package contains to their versions. The
+    mapping does not contain tkperf itself.
+    """
     files = subprocess.run(["dpkg-deb", "--fsys-tarfile", package], capture_output=True, check=True).stdout
     found = {}
     with tarfile.open(fileobj=io.BytesIO(files)) as tree:
@@ -242,8 +244,8 @@ def _keep_contained(bill: dict[str, Any], bundled: Mapping[str, str], artefact: 
 def _write_bill(release: Release, bill: dict[str, Any], artefact: Path, address: str, name: str) -> None:
     """Write the bill of an artefact, with the font and the libraries that reports contain.
 
-    uv writes the bill in CycloneDX format. Its random number and its time are replaced, so that the same commit leads
-    to the same file.
+    uv writes the bill in CycloneDX format. The random number and the time in the bill are replaced, so that the same
+    commit leads to the same file.
     """
     digest = _sha256(artefact)
     bill["serialNumber"] = uuid.uuid5(uuid.NAMESPACE_URL, digest).urn

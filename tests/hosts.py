@@ -112,7 +112,7 @@ class Host:
             self.sshd.wait()
 
     def boot(self) -> None:
-        """Kill all processes of the host, as a power failure does, and start the host again."""
+        """Kill all processes of the host, as if its power failed, and start the host again."""
         self.kill_all()
         self.set_boot_id(os.urandom(16).hex())
         self.start_sshd()

@@ -110,7 +110,7 @@ class OfferedRate:
         return wrong
 
     def _offer(self, offered_iops: float, noise: Noise) -> CellResult:
-        """Return a level in which each second is multiplied by noise."""
+        """Return a level at an offered rate. The number of completed I/Os in each second is multiplied by noise."""
         waiting, done = 0.0, np.zeros(LEVEL_S)
         for second in range(LEVEL_S):
             done[second] = min(waiting + offered_iops, self.able(offered_iops, second))

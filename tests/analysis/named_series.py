@@ -277,7 +277,8 @@ def cut_off_last_tenth(series: Seconds) -> Seconds:
 
 def within_drop(named: NamedSeries, drop: Drop) -> float:
     """Return the share by which the level after a drop may differ from the known level. The share is four standard
-    deviations of the median, because the level is the median of only a few seconds.
+    deviations of the median, because the level is the median of only a few seconds. It is never smaller than the share
+    for other levels.
     """
     count = min(BEFORE, drop.end - drop.start)
     return max(WITHIN_VALUE, 4 * 1.25 * hypot(named.noise, ADDED_NOISE) / sqrt(count))

@@ -213,8 +213,8 @@ def test_every_characteristic_can_be_claimed_and_is_in_the_tables() -> None:
 
 
 def test_compared_runs_say_what_was_not_found() -> None:
-    """If a run did not reach a level, the level has a lower bound. In a comparison, this lower bound is the value of
-    the run.
+    """If the offered rates of a run did not reach a limit, the limit has a lower bound. In a comparison, this lower
+    bound is the value of the run.
     """
     (row,) = [
         row for row in compare([demand(1000, 1500), demand(1000, 2000)]).rows if row.quantity.key == "no_backlog_iops"

@@ -383,8 +383,8 @@ def test_what_only_some_runs_have_is_named() -> None:
 
 
 def test_what_a_run_says_of_itself_is_said_beside_others() -> None:
-    """A comparison shows the notices, the status and the warnings of both runs in adjacent columns. A value that the
-    host limited is marked.
+    """A comparison lists the notices, the status and the warnings of a run together with the name of the run. A value
+    that the host limited is marked.
     """
     facts: dict[str, Any] = {
         "notices": ("FILE TARGET",),

@@ -324,8 +324,8 @@ def test_runs_that_share_some_tests_rank_where_they_can() -> None:
 
 
 def test_runs_without_a_common_test_rank_where_two_of_them_can() -> None:
-    """Runs that share no test are ranked wherever two of them contain the same figure. In this example, one run
-    contains all tests and each other run contains some of them. The page contains a chart for each test.
+    """If not all runs share a test, the runs are ranked wherever two of them contain the same figure. In this example,
+    one run contains all tests and each other run contains some of them. Two runs that share no test are refused.
     """
     more = replace(READ, block_size_bytes=8 * KIB)
     whole = made_up_run(
@@ -570,8 +570,8 @@ def test_percent_are_of_the_value_that_a_sentence_compares_with() -> None:
     ("load", "worse", "is_best"), [(READ, 97.05, False), (READ, 96.9, True), (SINGLE, 103.1, True)]
 )
 def test_the_least_difference_is_that_of_the_cell(load: Workload, worse: float, is_best: bool) -> None:
-    """A difference below 3 % is also not stated in words: no cell contains "2.9 % less" if another cell of the row is
-    marked as the best.
+    """The percentage in a cell decides whether a difference reaches the limit of 3 %. No cell therefore contains "2.9 %
+    less" while another cell of the row is marked as the best.
     """
     _, decision = decide(run_of("A", {load: 100.0}), run_of("B", {load: worse}))
     figure = figure_of(decision, "single_read" if load is SINGLE else "random_read")

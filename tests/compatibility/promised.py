@@ -77,7 +77,9 @@ def merge(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def broken(promised: dict[str, Any], now: dict[str, Any], place: str = "") -> list[str]:
-    """Return the positions at which a document breaks its promise: a key is missing, or a value has another type."""
+    """Return a description of each position at which a document breaks its promise: a key is missing, or a value has
+    another type.
+    """
     problems = []
     for kind in now:
         if kind not in promised and kind != "null" and set(promised) - {"null"}:

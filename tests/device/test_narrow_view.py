@@ -47,7 +47,7 @@ print(json.dumps([f"[{each.reason.value}] {each.text}" for each in found]))
 
 
 def find_through(*argv: str | Path) -> list[str]:
-    """Return the objections that a separate process finds. The command in ``argv`` starts this process in separate
+    """Return the objections that a separate process finds. ``argv`` is the command that starts this process in separate
     namespaces.
     """
     done = subprocess.run([str(word) for word in argv], capture_output=True, text=True, check=False)

@@ -55,7 +55,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
 
 @pytest.fixture
 def drive(tmp_path: Path, tools: FakeTools) -> DeviceIdentity:
-    """Return the identity of a file that is full of data and replaces a SATA drive in the tests."""
+    """Return the identity of a file that is full of data. In the tests, the file stands for a SATA drive."""
     path = tmp_path / "drive"
     path.write_bytes(bytes(range(1, 256)) * 8224)
     tools.update(drive=str(path))

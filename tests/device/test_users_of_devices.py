@@ -240,7 +240,7 @@ def unlinked(image: Path) -> None:
 
 
 def replaced(image: Path) -> None:
-    """Give the name with which the loop device was attached to another file."""
+    """Create another file with the name that the file behind the loop device had when the device was attached."""
     image.unlink()
     image.write_bytes(bytes(MIB))
 

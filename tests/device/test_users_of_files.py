@@ -50,8 +50,8 @@ def renamed(image: Path) -> Path:
 
 
 def moved_to_a_folder_gone_by_now(image: Path) -> Path:
-    """Move the image away, and give its name, with which the loop device was attached, to a file of another user.
-    Return the new path of the image.
+    """Move the image away, and create another file under its old name, with which the loop device was attached. Return
+    the new path of the image.
     """
     moved = image.rename(image.with_name("elsewhere"))
     image.write_bytes(b"not this one")

@@ -56,7 +56,9 @@ def find_failures(kind: str, numbers: Sequence[int], seed: int) -> list[str]:
 
 
 def run_limited(act: Callable[[], str]) -> str:
-    """Return the result of ``act`` under the limits of a case. If ``act`` fails, return the kind of failure."""
+    """Return the result of ``act`` under the limits of a case. If ``act`` fails, return its traceback, or the status
+    with which its process ended.
+    """
 
     def too_slow(*_: object) -> None:
         raise TooSlowError

@@ -700,7 +700,7 @@ def test_what_is_shown_of_the_results_is_data() -> None:
 
 
 def test_status_reports_of_hosts_count_once_in_any_order() -> None:
-    """If status reports of several hosts repeat the same results, each result counts once. fio's client writes the
+    """If several status reports contain the results of the same hosts, each host counts once. fio's client writes the
     hosts in the order in which their reports arrive, and this order may change from report to report.
     """
 

@@ -56,7 +56,7 @@ def test_a_run_that_was_killed_goes_on(seed: int, moments: list[Path], tmp_path:
     every measurement.
     """
     chance = random.Random(seed)
-    # At the last copies, the run had already ended, so no measurement is missing.
+    # The last copy is not used, because the run in it has already ended and no measurement is missing.
     moment = chance.choice(moments[1:-1])
     path = copied(moment, tmp_path)
     go_on(path, tmp_path / "again")

@@ -38,8 +38,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a simulated run and its report. Tests only read this folder, and all workers of pytest-xdist
-    share it.
+    """Return the path of the report of a simulated run. The run file is in the same folder. Tests only read this
+    folder, and all workers of pytest-xdist share it.
 
     Without the marker ``report_of``, the report contains all default tests.
     """

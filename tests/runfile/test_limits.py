@@ -153,7 +153,9 @@ def many_drives(db: sqlite3.Connection) -> None:
 
 
 def heat_of_all_time(db: sqlite3.Connection) -> None:
-    """Add 1,001 steps. Each step lasts as long as 1,000 readings together, and each reading shows throttling."""
+    """Add 1,001 steps. Each step is longer than the time that 1,000 readings cover, and each of these readings shows
+    throttling.
+    """
     many_steps(db, 1000, number="n", duration_s="1e6")
     db.execute(
         f"{NUMBERS.format(1000)} INSERT INTO telemetry (host_id, at_s, drive, source, thermal_1_s, "

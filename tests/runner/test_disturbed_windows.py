@@ -125,7 +125,8 @@ def test_a_host_that_always_disturbs_ends_after_the_most_rounds() -> None:
 
 def test_a_stream_goes_on_until_its_slices_are_undisturbed() -> None:
     """A stream continues until its judged slices are undisturbed. In this test, write saturation is disturbed in slice
-    11, so its window consists of slices 16 to 36, and it does not end with slice 21.
+    11. The window that ends with slice 21 contains this slice, so the stream ends only with the window of slices 16 to
+    36.
     """
     test = SSD_TESTS["writesat"]
     assert test.table is not None

@@ -42,8 +42,8 @@ CASE_LIMIT_S = 600
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Print a line for each case immediately, with the failure if it failed. A boot of the lab takes long, and it may
-    never end.
+    """Print a line for each case immediately, with the failure if it failed. A boot of the lab takes a long time, and a
+    case may never end.
     """
     if report.when == "call" or report.failed:
         case = report.nodeid.removeprefix("tests/lab/cases/")

@@ -42,8 +42,8 @@ NO_LIMITS = dict.fromkeys(("bps", "bps_rd", "bps_wr", "iops_rd", "iops_wr"), 0)
 
 @pytest.fixture(autouse=True)
 def bystander(drive_of: Callable[[disks.Disk], Drive]) -> Iterator[None]:
-    """A drive with data is on the controller of a measured drive, but belongs to no batch. Require that this drive
-    receives no writes and does not change.
+    """Require that a drive with data receives no writes and does not change. The drive is on the controller of a
+    measured drive, but belongs to no batch.
     """
     drive = drive_of(disks.SATA_SECOND)
     shell(f"dd if=/dev/urandom of={drive.path} bs=1M count=4 oflag=direct status=none")
