@@ -58,7 +58,8 @@ mkdir "$work/sdist" "$work/path"
 tar -C "$work/sdist" --strip-components 1 -xzf "$sdist"
 # The other user may not be able to read a Python in the home folder of root, so the Python of the system is used.
 "$uv" venv --quiet --python "$(sh scripts/system-python.sh -c 'import sys; print(sys.executable)')" "$work/sdist/.venv"
-"$uv" pip install --quiet --python "$work/sdist/.venv/bin/python" "$work/sdist[report,serve]" hypothesis pytest pytest-timeout
+"$uv" pip install --quiet --python "$work/sdist/.venv/bin/python" "$work/sdist[report,parquet,serve]" \
+    hypothesis pytest pytest-timeout
 for program in /usr/bin/*; do
     case ${program##*/} in fio | python*) ;; *) ln -s "$program" "$work/path" ;; esac
 done
