@@ -98,7 +98,7 @@ def _saw_teeth() -> FloatArray:
 
 
 def _throttled() -> FloatArray:
-    """Return 3,000 MB/s for 90 s, then 900 MB/s for 30 s until the drive is cool, and repeat both."""
+    """Return rates of 3,000 MB/s for 90 s, then 900 MB/s for 30 s until the drive is cool, and repeat both."""
     hot = np.arange(1850) % 120 >= 90
     return np.where(hot, 900.0, 3000.0) * _MB
 
@@ -144,7 +144,7 @@ def _shingled() -> FloatArray:
 
 
 def _small_cache() -> FloatArray:
-    """Return 500 MB/s for 8 s, and then alternately 150 MB/s for 15 s and 500 MB/s for 5 s."""
+    """Return rates of 500 MB/s for 8 s, and then alternately 150 MB/s for 15 s and 500 MB/s for 5 s."""
     full = (np.arange(1992) % 20) < 15
     return np.concatenate((np.full(8, 500.0), np.where(full, 150.0, 500.0))) * _MB
 

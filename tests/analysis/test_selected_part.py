@@ -111,7 +111,7 @@ def test_seconds_are_those_of_the_charts(run_file: RunFile, known: Known) -> Non
     ],
 )
 def test_what_has_not_the_form_is_refused(text: str, reason: str) -> None:
-    """If the form of a selection is wrong, it is refused before the run file is opened."""
+    """A selection with a wrong form is refused before the run file is opened."""
     with pytest.raises(UsageError, match=reason) as caught:
         parse_selection(text)
     assert str(caught.value).startswith(f"--histogram '{text}'")

@@ -178,7 +178,7 @@ def test_names_of_others_are_no_names_of_folders(source: Path, tmp_path: Path) -
 
 def test_two_files_of_a_run_are_one(runs: Path, tmp_path: Path) -> None:
     """A copy of a run file counts only once. If another file of the same run has other content and a log of the same
-    length, it does not replace the exported file.
+    length, this file does not replace the exported file.
     """
     dataset = tmp_path / "fleet"
     shutil.copy(runs / "A.tkperf", runs / "copy.tkperf")

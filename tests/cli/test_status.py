@@ -152,8 +152,8 @@ def test_every_output_counts_the_same_disturbed_steps(tmp_path: Path) -> None:
 
 
 def test_a_disturbed_step_that_was_set_aside_does_not_count(tmp_path: Path) -> None:
-    """If a disturbed step was measured again after an interruption, it does not count, because no result is computed
-    from the disturbed step.
+    """If a disturbed step was measured again after an interruption, this step does not count as disturbed, because no
+    result is computed from the disturbed step.
     """
     path, writer = a_run(tmp_path)
     writer(StepEnded(test="iops", record=a_step(1, disturbances=(FOREIGN,), foreign_read_bytes=0)))

@@ -214,8 +214,8 @@ def test_a_chart_lists_the_reasons_of_all_its_points_together() -> None:
 
 
 def test_no_line_is_drawn_over_an_interruption() -> None:
-    """A curve has a gap where the run was interrupted. If only a single step lies between two interruptions, it is
-    drawn as a point.
+    """A curve has a gap where the run was interrupted. If only a single step lies between two interruptions, this step
+    is drawn as a point.
     """
     starts_s = [*range(0, 100, 10), *range(20_000, 20_300, 10), 40_000]
     record = a_step()

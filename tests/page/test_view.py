@@ -309,7 +309,7 @@ def test_a_run_without_seconds_is_reported_all_the_same(run_file: Path, result: 
 
 
 def test_hard_disks_open_their_areas(tmp_path: Path) -> None:
-    """When a reader opens a cell of a hard disk, it shows the values of all its areas."""
+    """When a reader opens a cell of a hard disk, the dialog shows the values of all its areas."""
     simulate(tmp_path, run_info(suite="hdd"), suite=HDD_TESTS)
     view = view_of(tmp_path / "run.tkperf")
     assert len(list(view.cells)) == 9 + 2 * 2

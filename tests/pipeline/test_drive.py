@@ -68,8 +68,8 @@ def test_a_file_that_came_in_the_place_of_the_planned_one_stays(tmp_path: Path) 
 
 @pytest.mark.fio
 def test_another_file_than_the_one_planned_is_not_erased(scratch: Path, tmp_path: Path) -> None:
-    """If another file replaced the planned file, it is not erased, even if it has the same name and size and was
-    confirmed by this name.
+    """If another file replaced the planned file, the new file is not erased, even if it has the same name and size and
+    was confirmed by this name.
     """
     plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
     scratch.rename(tmp_path / "before")

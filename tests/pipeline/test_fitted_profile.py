@@ -279,8 +279,8 @@ def test_a_range_that_was_asked_for_is_measured(wanted: str) -> None:
 
 
 def test_more_than_the_device_is_not_cut_without_a_word() -> None:
-    """If the user requested an active range that exceeds the device, it is refused. If a profile requests such a range,
-    it is reduced to the size of the device.
+    """If the user requested an active range that exceeds the device, the request is refused. If a profile requests such
+    a range, the range is reduced to the size of the device.
     """
     assert fitted(profile="quick").active_range.length_bytes == GIB
     with pytest.raises(UsageError, match=r"--active-range 2GiB is larger than /dev/x, which has 1.1 GB"):

@@ -275,7 +275,9 @@ def test_a_mistake_leaves_nothing_behind(tmp_path: Path, suite: str, content: st
 
 
 def test_a_name_that_is_neither_test_nor_file_is_a_typo() -> None:
-    """If the name of a test is neither a test nor a file, it is refused, and the message proposes the closest test."""
+    """If a name after --test is neither a test nor a file, the name is refused, and the message proposes the closest
+    test.
+    """
     done = call("ssd", "n", "sim:sata-ssd", "--test", "ipos")
     assert "did you mean iops?" in str(done.exception)
 

@@ -92,8 +92,8 @@ def test_auto_demand_is_disclosed(tmp_path: Path) -> None:
     ],
 )
 def test_a_search_beside_a_given_demand_is_refused(wishes: dict[str, object], reason: str) -> None:
-    """If a call requests a demand search and also gives a demand, it is refused, because one of the two would be
-    ignored.
+    """If a call requests a demand search and also gives a demand, the call is refused, because tkperf would have to
+    ignore one of the two.
     """
     wishes = {"suite": "ssd", "device": "sim:sata-ssd", "auto_demand": True} | wishes
     with pytest.raises(UsageError, match=reason):

@@ -335,8 +335,8 @@ rounds = 1
 
 
 def test_sizes_of_a_loop_that_the_device_cannot_address_are_left_out(tmp_path: Path) -> None:
-    """A loop omits block sizes that the device cannot address, and prints a warning. If a load has a fixed block size
-    that the device cannot address, it is refused.
+    """tkperf omits, with a warning, block sizes of a loop that the device cannot address. A load with a fixed block
+    size that the device cannot address is refused.
     """
     plan = plan_run(request_of(tmp_path, LOOPED, "sim:nvme-4kn"))
     (walked,) = plan.tests

@@ -226,8 +226,8 @@ def test_uninstall_leaves_nothing_of_its_own_and_all_else(made: Made) -> None:
 
 
 def test_uninstall_takes_the_folders_that_it_made(tmp_path: Path) -> None:
-    """If an installation was collected with DESTDIR, it runs from PREFIX and does not contain the path of the DESTDIR
-    folder. After it is removed, no folder of the installation remains.
+    """If an installation was first written below the folder DESTDIR, it runs from PREFIX and does not contain the path
+    of the DESTDIR folder. After it is removed, no folder of the installation remains.
     """
     gathered = tmp_path / "gathered"
     said = make("install", DESTDIR=gathered, PREFIX="/opt/x y", EXTRAS="")

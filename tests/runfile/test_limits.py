@@ -228,7 +228,7 @@ def many_objects(db: sqlite3.Connection) -> None:
     ],
 )
 def test_more_than_a_file_can_hold_is_refused(tmp_path: Path, change: Change, says: str) -> None:
-    """If a file contains more than the limits permit, it is refused within a limited amount of memory."""
+    """If a file contains more than the limits permit, the file is refused within a limited amount of memory."""
     path = made(tmp_path, change)
     assert path.stat().st_size < 8e6
     said = run_limited(lambda: read_all(path))

@@ -75,8 +75,8 @@ def lay_link(path: Path) -> None:
 def test_a_strangers_file_is_not_resumed(
     change: Change, says: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If another user can change a run file, it is not resumed. This rule also applies to the user who called sudo,
-    because root has more rights than this user.
+    """If another user can change a run file, the run is not resumed. This rule also applies to the user who called
+    sudo, because root has more rights than this user.
     """
     RunFile(path, own=True)
     require_resumable(path)

@@ -46,8 +46,8 @@ def test_a_file_that_grew_is_the_same(known: KnownFile) -> None:
 
 
 def test_a_link_in_its_place_is_refused(known: KnownFile, tmp_path: Path) -> None:
-    """If a link replaces a known file, it is refused even if it leads to the same file, because its target may change
-    at any moment.
+    """If a link replaces a known file, the link is refused even if it leads to the same file, because its target may
+    change at any moment.
     """
     moved = path_of(known).rename(tmp_path / "elsewhere")
     path_of(known).symlink_to(moved)
@@ -56,8 +56,8 @@ def test_a_link_in_its_place_is_refused(known: KnownFile, tmp_path: Path) -> Non
 
 
 def test_a_link_with_the_inode_of_the_file_is_refused(known: KnownFile, tmp_path: Path) -> None:
-    """If a link has the inode number of the removed file, it is refused. A file system may reuse the inode number of a
-    removed file for the next file.
+    """If a link has the inode number of the removed file, the link is refused. A file system may reuse the inode number
+    of a removed file for the next file.
     """
     path_of(known).unlink()
     path_of(known).symlink_to(tmp_path)

@@ -180,8 +180,8 @@ def second_path(sas: Drive, monitor: Monitor) -> Iterator[Path]:
 
 
 def test_one_drive_twice(sas: Drive, sata: Drive, second_path: Path, tmp_path: Path) -> None:
-    """If a batch names two paths to one drive, it is refused, and the message contains both names. Two namespaces of
-    one drive are also refused. No file remains, and the drives receive no writes.
+    """If a batch names two paths to one drive, the batch is refused, and the message contains both names. Two
+    namespaces of one drive are also refused. No file remains, and the drives receive no writes.
     """
     first = find(disks.NVME_TWO).path
     namespaces = (Path(f"{str(first)[:-1]}1"), Path(f"{str(first)[:-1]}2"))
