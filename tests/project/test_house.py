@@ -52,6 +52,7 @@ OTHER_MEANINGS = {
     ("page/cell_dialog.py", "latency"),
     ("page/cell_dialog.py", "Response time histogram"),
     ("page/figures/curves.py", "Response time histogram"),
+    ("page/figures/interference_charts.py", "neighbours"),
     ("interop/fio_json.py", "demand"),
 }
 
