@@ -122,6 +122,33 @@ def test_a_step_that_lost_a_stream_is_left_out(tmp_path: Path) -> None:
     assert any("has 3 streams, but only 2 of them" in lost.reason for lost in file.left_out)
 
 
+@pytest.mark.parametrize(
+    "job",
+    ["[global]\nbs=4k\n\n[reader]\n\n[log_0]\n\n[_global]\n", "; SIMULATED step: reader + log 0 + global, together\n"],
+)
+def test_a_step_whose_streams_were_renamed_is_left_out(tmp_path: Path, job: str) -> None:
+    """If a stream has another name than in the job of its step, the step is left out, because tests find their streams
+    by name. Names that tkperf writes into a job with other characters are accepted.
+    """
+    names = ("reader", "log 0", "global")
+    streams = tuple(replace(one, name=name) for one, name in zip(COMBINATION.together, names, strict=True))
+    parts = tuple(replace(part, name=name) for part, name in zip(PARTS, names, strict=True))
+    step = combined_step()
+    measured = Measurement(
+        duration_s=2.0, read=READS, write=WRITES, trim=TRIMS, flush=FLUSHES, streams=parts, samples=()
+    )
+    file, read = write_and_read(tmp_path, replace(step, workload=combine(streams), measurement=measured, job_file=job))
+    assert [part.name for part in read.measurement.streams] == list(names)
+    assert file.left_out == ()
+    db = sqlite3.connect(tmp_path / "a.tkperf")
+    db.execute("UPDATE stream SET name = 'x' WHERE name = 'reader'")
+    db.commit()
+    db.close()
+    file = RunFile(tmp_path / "a.tkperf")
+    assert file.record().tests[0].steps == ()
+    assert any("the job of the step has no stream named x" in lost.reason for lost in file.left_out)
+
+
 def test_more_streams_than_any_step_has_are_not_read(tmp_path: Path) -> None:
     """A file with more streams than a step can have is refused before the streams fill the memory."""
     write_and_read(tmp_path, combined_step())

@@ -8,6 +8,7 @@ load that only reads and writes, it has no such row, because the row of the step
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -31,6 +32,7 @@ from tkperf.model.measurement import (
     add_parts,
 )
 from tkperf.model.record import StepRecord, UnfinishedStep
+from tkperf.model.units import on_one_line
 from tkperf.model.workload import (
     Access,
     ActiveRange,
@@ -409,14 +411,47 @@ def with_streams(step: StepRecord, rows: Sequence[Columns]) -> StepRecord:
     """Return a step together with its streams, which are read from ``rows``.
 
     Raises:
-        ValueError: a row has an impossible value.
+        ValueError: a row has an impossible value, or the job of the step has no stream with the name in a row.
     """
     load = parse_load(rows)
+    _require_names_of_job(load, step.job_file)
     parts = tuple(_parse_part(row) for row in rows)
     total = add_parts("", parts)
     streams = parts if load.is_combination else ()
     measured = replace(step.measurement, trim=total.trim, flush=total.flush, streams=streams)
     return replace(step, workload=load, measurement=measured)
+
+
+# The first line of each job that tkperf writes for fio, the head of a section, and the characters that tkperf replaces
+# by "_" in a head (``engine.fio_job``). A job of a simulated drive is one line that contains the names.
+_JOB_OF_FIO = "[global]\n"
+_SECTION_HEAD = re.compile(r"^\[(.+)\]$", re.MULTILINE)
+_NOT_IN_A_HEAD = re.compile(r"[^A-Za-z0-9._-]")
+_JOB_OF_SIMULATION = "; SIMULATED step: "
+
+
+def _require_names_of_job(load: Workload, job: str) -> None:
+    """Refuse streams whose names differ from the names in the job of the step.
+
+    Tests find their streams by name. With another name, a result would be missing or would belong to another load, but
+    the run would still look complete. Imported jobs, and the jobs of other engines, are not compared.
+    """
+    names = [stream.name for stream in load.together]
+    if job.startswith(_JOB_OF_FIO):
+        heads = set(_SECTION_HEAD.findall(job)) - {"global"}
+        strange = [name for name in names if heads and not heads & _heads_of(name)]
+    elif job.startswith(_JOB_OF_SIMULATION):
+        is_same = job.startswith(_JOB_OF_SIMULATION + " + ".join(names))
+        strange = [] if is_same else [name for name in names if name not in job] or names
+    else:
+        strange = []
+    if strange:
+        raise ValueError(f"the job of the step has no stream named {on_one_line(strange[0])}")
+
+
+def _heads_of(name: str) -> set[str]:
+    plain = _NOT_IN_A_HEAD.sub("_", name)
+    return {plain, f"_{plain}"}
 
 
 def _parse_part(columns: Columns) -> StreamPart:
