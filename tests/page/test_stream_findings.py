@@ -38,6 +38,7 @@ def beside_trimmers(region: ActiveRange | None, *trimmed: ActiveRange | None) ->
         (None, (part(20, 40), part(30, 50)), "t1 and t2 cover 30.0 % of the region of reader"),
         (None, (part(20, 50), part(30, 40)), "t1 and t2 cover 30.0 % of the region of reader"),
         (part(0, 50), (part(50, 100),), None),
+        (part(0, 50), (part(50, 100), part(40, 60)), "t2 covers 20.0 % of the region of reader"),
     ],
 )
 def test_the_trimmed_share_of_a_readers_region(

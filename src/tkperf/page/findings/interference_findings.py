@@ -69,14 +69,17 @@ def describe_grid(test: TestResult, section: SectionResult) -> str:
     point = grid.at_middle_writes
     if point is None:
         cells = grid.rules.levels**2 - 1
-        return f"{len(grid.cells)} of {cells} cells of reads and writes were measured, too few for a limit"
+        return f"{grid.measured} of {cells} cells of reads and writes were measured, too few for a limit"
     return f"{_describe_point(grid, point)}{_describe_drift(test, section)}"
 
 
 def _describe_point(grid: InterferenceGrid, point: LimitPoint) -> str:
+    reads, writes = grid.read_rates[-1], grid.write_rates[-1]
+    no_reads = "less than " if _is_below_one(reads, grid.state_of(reads, 0.0)) else ""
+    no_writes = "less than " if _is_below_one(writes, grid.state_of(0.0, writes)) else ""
     alone = (
-        f"alone, the drive reads {format_number(grid.read_rates[-1])} IOPS and writes "
-        f"{format_number(grid.write_rates[-1] * grid.write_block_bytes / 1e6)} MB/s"
+        f"alone, the drive reads {no_reads}{format_number(reads)} IOPS and writes "
+        f"{no_writes}{format_number(writes * grid.write_block_bytes / 1e6)} MB/s"
     )
     if point.read_iops is None:
         return f"{_describe_none(grid, point)}; {alone}"
@@ -86,6 +89,13 @@ def _describe_point(grid: InterferenceGrid, point: LimitPoint) -> str:
         f"{name_read_blocks(grid)} reads keep {describe_limit(grid.limit_us)} up to "
         f"{format_number(point.read_iops)} IOPS{more} during {_megabytes(point)} MB/s of writes{why_not}; {alone}"
     )
+
+
+def _is_below_one(offered_iops: float, state: CellState) -> bool:
+    """Return whether a drive completes less than one I/O per second of a load alone, which is the lowest rate that a
+    grid offers.
+    """
+    return offered_iops <= 1 and state in (CellState.READS_SHORT, CellState.WRITES_SHORT)
 
 
 def _describe_none(grid: InterferenceGrid, point: LimitPoint) -> str:

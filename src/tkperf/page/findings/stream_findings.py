@@ -188,10 +188,10 @@ def describe_trimmed(workloads: Iterable[Workload], range_length_bytes: int | No
     for combination in dict.fromkeys(work for work in workloads if work.is_combination):
         whole = None if range_length_bytes is None else ActiveRange(offset_bytes=0, length_bytes=range_length_bytes)
         regions = {stream.name: stream.workload.region or whole for stream in combination.together}
-        trimmers = [stream.name for stream in combination.together if stream.workload.trims]
-        trimmed = [regions[name] for name in trimmers]
+        trimming = [stream.name for stream in combination.together if stream.workload.trims]
         for reader in (stream.name for stream in combination.together if stream.workload.reads):
-            percent = _covered_percent(regions[reader], trimmed)
+            percent = _covered_percent(regions[reader], [regions[name] for name in trimming])
+            trimmers = [name for name in trimming if _covered_percent(regions[reader], [regions[name]])]
             if percent:
                 verb = "covers" if len(trimmers) == 1 else "cover"
                 yield (
