@@ -112,6 +112,42 @@ def test_a_gap_in_the_grid_ends_the_frontier() -> None:
     assert most_reads(grid_of(replace(section, cells=cells)))[1] == 10_000
 
 
+def test_levels_with_the_same_rate_are_one_measured_cell() -> None:
+    """If a slow drive is offered the same rate at several levels, the grid is still complete, and its limit is known.
+    If one of these measurements is missing, the grid is not complete.
+    """
+    section = grid_section()
+    kept = [one for one in section.cells if _writes_iops(one.workload) != 3000]
+    cells = tuple(replace(one, rounds=2) if _writes_iops(one.workload) == 4000 else one for one in kept)
+    grid = grid_of(replace(section, cells=cells))
+    assert (grid.measured, len(grid.cells)) == (24, 19)
+    assert most_reads(grid) == [40_000, 30_000, 20_000, None]
+    assert not grid_of(replace(section, cells=tuple(kept))).is_complete
+
+
+def _writes_iops(load: Workload) -> float | None:
+    """Return the offered rate of the writes in a cell of the grid."""
+    writes = [one.workload for one in load.together or load.streams if not one.workload.reads]
+    return writes[0].offered_iops if writes else None
+
+
+def test_a_drive_that_reaches_nothing_is_described_without_an_invented_rate() -> None:
+    """If the drive completes no I/O, no cell is reached, and the finding does not state the lowest offered rate as a
+    rate that the drive reaches.
+    """
+    reader, writer = offered(READS, 1), offered(WRITES, 1)
+    both = combine((Stream(name="reader", workload=reader), Stream(name="writer", workload=writer)))
+    loads = (reader, writer, both, key_of_stream(both, "reader"), key_of_stream(both, "writer"))
+    cells = tuple(replace(cell(load, 0, 0.0), rounds=4 if load in (reader, writer) else 16) for load in loads)
+    section = replace(grid_section(), cells=cells)
+    grid = grid_of(section)
+    assert grid.is_complete
+    assert not any(one.reached for one in grid.cells.values())
+    (test,) = made_up_run("run", {"interference": [section]}).tests
+    text = describe_grid(test, section)
+    assert "alone, the drive reads less than 1.000 IOPS and writes less than 0.1311 MB/s" in text
+
+
 def test_random_arrivals_may_be_fewer_by_chance() -> None:
     """The number of random arrivals can be lower than planned by chance. If 600 I/Os are due, 575 are within the
     scatter of a Poisson process. If 600,000 I/Os are due, the limit is 99 % of them minus three standard deviations.
