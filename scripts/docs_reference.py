@@ -113,10 +113,10 @@ def profiles() -> Iterator[str]:
         "[Profiles](profiles.md) describes how to choose or write a profile, and "
         "[Method](../explanation/method.md#sources) lists the sources of the numbers. A key is optional if its "
         "meaning names a default. Every table also contains the key `source`, a text that names the source of the "
-        "numbers. "
-        "If the text below a heading does not name a profile, the profile contains neither this table nor this test. "
-        "In the column *set to*, a value without a name applies to all other profiles that contain the table. A dash "
-        "means that the profile does not set the key.\n"
+        "numbers. The text below a heading names the profiles that contain the table. All other profiles contain "
+        "neither the table nor the test that uses the table. In the column *set to*, a value without a name "
+        "applies to all other profiles that contain the table. A dash means that the profile does not set the "
+        "key.\n"
     )
     before: list[tuple[str, str, str, str]] = []
     data: dict[str, dict[str, Any]] = {name: load_profile(name).as_plain_data() for name in built_in_profiles()}

@@ -233,8 +233,9 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         ),
         "a batch with a purge command needs root@HOST as the host, because tkperf runs the command as root. "
         "Nothing was touched": "Name the host as `root@HOST`, or purge without a command.",
-        "no order came": "The program on the other machine is not tkperf, or it is a different version of tkperf. "
-        + _SAME_VERSION,
+        "the other machine sent a message that is not a request": (
+            "The program on the other machine is not tkperf, or it is a different version of tkperf. " + _SAME_VERSION
+        ),
         "the request to this host contains a file with the name '…'. tkperf accepts only profiles and workload files, "
         "and the name of such a file must be computed from its content. Install the same version of tkperf on both "
         "machines. Nothing was touched": (

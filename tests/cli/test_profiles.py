@@ -54,7 +54,7 @@ def test_what_a_run_takes_is_said_before_anybody_tries() -> None:
     contains the same words.
     """
     said = " ".join(tkperf("profiles", "show", "pts-c-1.2").stdout.split())
-    assert "tests 16 GiB in 2,048 segments of 80 %, which takes a whole block device, root and" in said
+    assert "tests 16 GiB in 2,048 segments of 80 %, which requires a whole block device, root" in said
     document = json.loads(tkperf("profiles", "show", "pts-c-1.2", "--json").stdout)
     assert document["needs"].startswith("profile pts-c-1.2 tests 16 GiB in 2,048 segments")
     assert document["profile"]["active_range"]["segments"] == 2048

@@ -80,8 +80,8 @@ def test_a_private_pid_namespace(trees: dict[str, Path], mark: str, content: str
     write(trees["proc_root"] / "2/stat", "2 (kthreadd) S 1 0 0 0 -1 4194304 0 0\n")
     write(trees["root"].parent / mark, content)
     assert spots(BLOCK, trees) == {
-        "pid-namespace": f"tkperf runs in {says} and sees only the processes in it: a use of "
-        "/dev/sdx by anything outside would not be noticed"
+        "pid-namespace": f"tkperf runs in {says} and sees only the processes in it, so it would not notice if a "
+        "process outside of it used /dev/sdx"
     }
 
 
@@ -130,8 +130,8 @@ def test_loop_devices_that_cannot_be_asked(trees: dict[str, Path]) -> None:
         write(trees["sys_root"] / f"block/{name}/loop/backing_file", "/gone (deleted)\n")
         write(trees["sys_root"] / f"block/{name}/dev", f"{number}\n")
     assert spots(BLOCK, trees) == {
-        "loop-devices": "what is behind loop901, loop902 could be looked up by name only, because asking the loop "
-        "driver takes root and its node in /dev"
+        "loop-devices": "tkperf could find the files behind loop901, loop902 only by their names, because a query "
+        "to the loop driver requires root privileges and the node of the loop device in /dev"
     }
 
 
@@ -141,8 +141,8 @@ def test_a_device_that_sysfs_does_not_have(trees: dict[str, Path]) -> None:
     """
     shutil.rmtree(trees["sys_root"] / "dev")
     assert spots(BLOCK, trees) == {
-        "sysfs": "the kernel does not describe /dev/sdx here (/sys is missing or incomplete), so its partitions and "
-        "the devices made of them could not be checked"
+        "sysfs": "the kernel does not describe /dev/sdx here (/sys is missing or incomplete), so tkperf could not "
+        "check its partitions and the devices that use the partitions"
     }
 
 
@@ -152,7 +152,7 @@ def test_a_device_that_sysfs_does_not_have(trees: dict[str, Path]) -> None:
 def test_exports_without_configfs(trees: dict[str, Path], module: str, folder: str) -> None:
     """If the module of an export is loaded but configfs is not mounted, the exports are named as a blind spot."""
     (trees["sys_root"] / "module" / module).mkdir(parents=True)
-    assert f"what the kernel's {module} exports cannot be seen" in spots(BLOCK, trees)["exports"]
+    assert f"which devices and files the kernel exports through {module}, because" in spots(BLOCK, trees)["exports"]
     (trees["sys_root"] / "kernel/config" / folder).mkdir(parents=True)
     assert spots(BLOCK, trees) == {}
 
@@ -164,7 +164,8 @@ def test_exports_of_what_cannot_be_found(trees: dict[str, Path]) -> None:
     entry = "kernel/config/nvmet/subsystems/a/namespaces/1/device_path"
     write(trees["sys_root"] / entry, "/gone\x1b\n")
     assert spots(BLOCK, trees) == {
-        "exports": "what is used by an NVMe target (nvmet) (/gone) cannot be found by that name"
+        "exports": "tkperf cannot find the file or device that is used by an NVMe target (nvmet) (/gone), because the "
+        "name does not exist here"
     }
 
 
@@ -193,7 +194,7 @@ def test_swap_space_that_cannot_be_found_is_not_passed_over(
     (trees["sys_root"] / "block").symlink_to("/sys/block")
     write(trees["proc_root"] / "swaps", "Filename Type Size Used Priority\n/gone\\040x file 1 0\n")
     found = spots(read_identity(device), trees)
-    assert found["swap"] == "the swap file /gone x cannot be found by that name"
+    assert found["swap"] == "tkperf cannot find the swap file /gone x, because the name does not exist here"
 
 
 def test_an_overlay_whose_folders_cannot_be_reached(trees: dict[str, Path], scratch: Path) -> None:
@@ -201,7 +202,7 @@ def test_an_overlay_whose_folders_cannot_be_reached(trees: dict[str, Path], scra
     row = "1 0 0:9 / /merged rw - overlay overlay rw,lowerdir=l/A:/gone,upperdir=/gone\n"
     write(trees["proc_root"] / "self/mountinfo", row)
     found = spots(read_identity(scratch), trees)
-    assert found["overlays"].startswith("whether the file is part of the overlay mounted at /merged is not known")
+    assert found["overlays"].startswith("it is not known whether the file is part of the overlay mounted at /merged")
 
 
 @pytest.mark.parametrize("kind", ["nfs4", "fuse.sshfs", "9p"])
@@ -260,7 +261,7 @@ def test_a_real_pid_namespace(scratch: Path, loop_device: Callable[..., Path], o
             assert "pid-namespace" not in found
             continue
         assert "sees only the processes in it" in found["pid-namespace"]
-        assert ("nothing else has it open now" in found["pid-namespace"]) is (target == scratch)
+        assert ("At the moment, nothing else has" in found["pid-namespace"]) is (target == scratch)
 
 
 def as_nobody(job: Callable[[], list[list[str]]]) -> list[list[str]]:
@@ -312,9 +313,10 @@ def test_an_ordinary_user_on_his_own_file(own_file: Path, foreign: Foreign) -> N
     sentences, objections = as_nobody(look)
     (sentence,) = sentences
     assert objections == []
-    assert sentence.startswith("processes of other users (")
+    assert sentence.startswith("tkperf cannot inspect ")
     assert sentence.endswith(
-        f") cannot be inspected: a use of {own_file} by one of them would not be noticed; nothing else has it open now"
+        f" processes of other users, so it would not notice if one of these processes used {own_file}. At the moment, "
+        f"nothing else has {own_file} open"
     )
     foreign("os.open(words[0], os.O_RDONLY)", own_file)
     _, objections = as_nobody(look)

@@ -171,8 +171,8 @@ def test_a_contradicted_attribute_is_a_warning(
     )
     watch = watch_of(disk.log(tools))
     (trouble,) = watch.take_troubles()
-    assert "Total_LBAs_Written amounts to 51,200 bytes" in trouble
-    assert "to 3,355,443,200 bytes: the device statistics are used" in trouble
+    assert "Total_LBAs_Written is 512 bytes, its value means 51,200 bytes" in trouble
+    assert "report 3,355,443,200 bytes. tkperf uses the device statistics" in trouble
     (reading,) = watch.take()
     assert reading.host_written_bytes == 3_355_443_200
     assert tools.calls[-1][2:-1] == ["-i", "-A", "-l", "devstat"]

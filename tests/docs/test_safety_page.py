@@ -74,8 +74,10 @@ def test_every_refusal_of_the_code_has_advice_and_no_advice_is_left_over(monkeyp
     monkeypatch.setattr(refusal_messages, "refusals", lambda: {*said, "a new message"})
     with pytest.raises(LookupError, match="a new message"):
         list(refusal_messages.build_page())
-    monkeypatch.setattr(refusal_messages, "refusals", lambda: said - {"no order came"})
-    with pytest.raises(LookupError, match="no order came"):
+    monkeypatch.setattr(
+        refusal_messages, "refusals", lambda: said - {"the other machine sent a message that is not a request"}
+    )
+    with pytest.raises(LookupError, match="the other machine sent a message that is not a request"):
         list(refusal_messages.build_page())
     known = refusal_messages.objections()
     monkeypatch.setattr(refusal_messages, "refusals", lambda: said)

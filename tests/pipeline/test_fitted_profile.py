@@ -153,9 +153,9 @@ def test_a_request_is_filled_alike_from_the_command_line_a_file_and_python() -> 
 
 
 NEEDS = (
-    "profile pts-c-1.2 tests 16 GiB in 2,048 segments of 80 %, which takes a whole block device, root "
-    "and device-mapper to be exact; elsewhere --active-range 16GiB tests that amount in one piece, and "
-    "results say so: "
+    "profile pts-c-1.2 tests 16 GiB in 2,048 segments of 80 %, which requires a whole block device, root privileges "
+    "and device-mapper. On other targets, pass --active-range 16GiB to test this amount in one piece. The results then "
+    "state this change. The reason for this refusal: "
 )
 
 
@@ -168,9 +168,9 @@ def test_segments_are_refused_with_the_reason_and_the_way_out(tmp_path: Path) ->
     raid = RaidConfig(devices=("/dev/sdx", "/dev/sdy"), raidlevel=1, type="sw_mdadm")
     for suite, device, wishes, reason in (
         ("ssd", str(file), {}, f"{file} is a file"),
-        ("ssd", str(tmp_path / "new"), {"size": "1GiB"}, f"{tmp_path / 'new'} is to be a file"),
-        ("ssd", "sim:hdd", {}, "sim:hdd has no places to seek between"),
-        ("raid", "/dev/md7", {"raid": raid}, "tkperf maps no layers below a RAID set"),
+        ("ssd", str(tmp_path / "new"), {"size": "1GiB"}, f"{tmp_path / 'new'} would be a file"),
+        ("ssd", "sim:hdd", {}, "the model of sim:hdd contains no seeks between segments"),
+        ("raid", "/dev/md7", {"raid": raid}, "tkperf does not map segments on a RAID set"),
     ):
         with pytest.raises(UsageError) as raised:
             tkperf.make_plan(suite, device, profile="pts-c-1.2", **wishes)
@@ -283,7 +283,7 @@ def test_more_than_the_device_is_not_cut_without_a_word() -> None:
     a range, the range is reduced to the size of the device.
     """
     assert fitted(profile="quick").active_range.length_bytes == GIB
-    with pytest.raises(UsageError, match=r"--active-range 2GiB is larger than /dev/x, which has 1.1 GB"):
+    with pytest.raises(UsageError, match=r"--active-range 2GiB is larger than /dev/x, whose capacity is 1.1 GB"):
         fitted(tests=("lat",), active_range="2GiB")
 
 

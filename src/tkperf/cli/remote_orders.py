@@ -111,7 +111,7 @@ def serve() -> None:
             case Follow():
                 _follow(order, lines, caller_uid)
             case _:
-                raise RefusedError("no order came")
+                raise RefusedError("the other machine sent a message that is not a request")
     except HostSilentError:
         raise  # the other side has ended, so no message can be delivered
     except TkperfError as error:

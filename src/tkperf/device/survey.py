@@ -361,24 +361,24 @@ def find_blind_spots(
 def _unseen_processes(survey: Survey, root: Path, *, alone: bool) -> Iterator[BlindSpot]:
     """If tkperf cannot inspect all processes, yield one blind spot for the reason that hides most processes."""
     target = on_one_line(survey.identity.path)
-    now = "; nothing else has it open now" if alone else ""
+    now = f". At the moment, nothing else has {target} open" if alone else ""
     if not sees_all_processes(survey.proc_root):
         where = describe_container(survey.proc_root, root)
         sentence = (
-            f"tkperf runs in {where} and sees only the processes in it: a use of {target} by "
-            f"anything outside would not be noticed{now}"
+            f"tkperf runs in {where} and sees only the processes in it, so it would not notice if a process outside "
+            f"of it used {target}{now}"
         )
         yield BlindSpot(BlindSpotCode.PID_NAMESPACE, sentence)
     elif _is_hidden(survey.proc_root):
         sentence = (
-            f"/proc hides the processes of other users (hidepid): a use of {target} by one of them "
-            f"would not be noticed{now}"
+            "/proc hides the processes of other users (hidepid), so tkperf would not notice if one of these "
+            f"processes used {target}{now}"
         )
         yield BlindSpot(BlindSpotCode.HIDDEN_PROCESSES, sentence)
     elif survey.processes.closed:
         sentence = (
-            f"processes of other users ({survey.processes.closed:,}) cannot be inspected: a use of "
-            f"{target} by one of them would not be noticed{now}"
+            f"tkperf cannot inspect {survey.processes.closed:,} processes of other users, so it would not notice if "
+            f"one of these processes used {target}{now}"
         )
         yield BlindSpot(BlindSpotCode.OTHER_USERS, sentence)
 
@@ -399,31 +399,33 @@ def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
     silent = [loop.name for loop in survey.loops if not loop.asked]
     if silent:
         sentence = (
-            f"what is behind {', '.join(silent)} could be looked up by name only, because asking "
-            "the loop driver takes root and its node in /dev"
+            f"tkperf could find the files behind {', '.join(silent)} only by their names, because a query to the "
+            "loop driver requires root privileges and the node of the loop device in /dev"
         )
         yield BlindSpot(BlindSpotCode.LOOP_DEVICES, sentence)
     lost = [on_one_line(str(export)) for export in survey.exports if export.path and export.find_path() is None]
     modules = find_silent_modules(survey.sys_root)
     if modules:
         sentence = (
-            f"what the kernel's {', '.join(modules)} exports cannot be seen, because configfs is "
-            "not mounted here (mount -t configfs none /sys/kernel/config)"
+            f"tkperf cannot see which devices and files the kernel exports through {', '.join(modules)}, because "
+            "configfs is not mounted here (mount -t configfs none /sys/kernel/config)"
         )
         yield BlindSpot(BlindSpotCode.EXPORTS, sentence)
     if lost:
-        sentence = f"what is used by {', '.join(dict.fromkeys(lost))} cannot be found by that name"
+        sentence = (
+            f"tkperf cannot find the file or device that is used by {', '.join(dict.fromkeys(lost))}, because the "
+            "name does not exist here"
+        )
         yield BlindSpot(BlindSpotCode.EXPORTS, sentence)
     # The kernel claims a block device that is used as swap space, so the claim already shows this use.
     files = [on_one_line(name) for name in survey.lost_swaps]
     if files and survey.target_nodes.files and survey.ask_file_state(count=False).swap is None:
-        sentence = f"the swap file {', '.join(files)} cannot be found by that name"
+        sentence = f"tkperf cannot find the swap file {', '.join(files)}, because the name does not exist here"
         yield BlindSpot(BlindSpotCode.SWAP, sentence)
     if not all(folder.exists() for folder in survey.target_nodes.nodes.values()):
         sentence = (
-            f"the kernel does not describe {on_one_line(survey.identity.path)} here (/sys is "
-            "missing or incomplete), so its partitions and the devices made of them could not "
-            "be checked"
+            f"the kernel does not describe {on_one_line(survey.identity.path)} here (/sys is missing or "
+            "incomplete), so tkperf could not check its partitions and the devices that use the partitions"
         )
         yield BlindSpot(BlindSpotCode.SYSFS, sentence)
 
@@ -435,8 +437,8 @@ def _unseen_overlays(survey: Survey) -> Iterator[BlindSpot]:
             points.setdefault(what, []).append(on_one_line(overlay.point))
     for what, overlays in points.items():
         sentence = (
-            f"whether {what} is part of the overlay mounted at {', '.join(overlays)} is not "
-            "known, because its folders cannot be reached from here"
+            f"it is not known whether {what} is part of the overlay mounted at {', '.join(overlays)}, because "
+            "tkperf cannot reach the folders of this overlay"
         )
         yield BlindSpot(BlindSpotCode.OVERLAYS, sentence)
 

@@ -93,17 +93,23 @@ def _of_queue(audited: AuditedHost, drive: AuditedDrive) -> Iterator[Setting]:
     scheduler = find_selected(text(queue / "scheduler"))
     wanted = None if scheduler is None else choose_scheduler(drive, scheduler)
     for name, subject, value, offered, why in (
-        ("scheduler", "I/O scheduler", wanted, wanted in choices, "the drive gets I/Os as they are issued"),
+        (
+            "scheduler",
+            "I/O scheduler",
+            wanted,
+            wanted in choices,
+            ("the kernel passes I/Os to the drive in the order in which they were issued"),
+        ),
         # A change of the scheduler resets the number of requests.
-        ("nr_requests", "requests of the queue", None, None, "put back with the scheduler"),
+        ("nr_requests", "requests of the queue", None, None, "restored together with the scheduler"),
         (
             "rq_affinity",
             "completion affinity",
             "2",
             None,
-            "each CPU completes its own I/Os, so that no single one completes all",
+            "each CPU completes the I/Os that it submitted, so that no CPU has to complete all I/Os",
         ),
-        ("wbt_lat_usec", "writeback throttling", "0", None, "no I/O is timed or delayed for others"),
+        ("wbt_lat_usec", "writeback throttling", "0", None, "the kernel does not delay writes in favour of reads"),
     ):
         if not (queue / name).exists():
             continue

@@ -245,9 +245,9 @@ class SegmentsUnderTest(DriveUnderTest):
     def __init__(self, request: RunRequest, plain: Profile, *, look_only: bool = False) -> None:
         """Examine the device, and draw the places of the segments. Nothing is changed."""
         if request.raid is not None:
-            raise refuse_segments(plain, "tkperf maps no layers below a RAID set")
+            raise refuse_segments(plain, "tkperf does not map segments on a RAID set")
         if request.size is not None:
-            raise refuse_segments(plain, f"{request.device} is to be a file")
+            raise refuse_segments(plain, f"{request.device} would be a file")
         super().__init__(request, look_only=look_only)
         reason = _find_hindrance(self)
         if reason is not None:

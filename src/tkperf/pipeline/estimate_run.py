@@ -169,8 +169,8 @@ class Rating:
         if rated_bytes < capacity_bytes or writes_a_day > _MOST_DWPD:
             raise UsageError(
                 f"--rated {self.text} is impossible for a drive of {format_capacity(capacity_bytes)}, because the "
-                f"whole drive would be written {rated_bytes / capacity_bytes:,.3g} times in all. Check the rating in "
-                "the data sheet"
+                f"whole drive would be written {rated_bytes / capacity_bytes:,.3g} times in total. Check the rating "
+                "in the data sheet"
             )
         return rated_bytes
 

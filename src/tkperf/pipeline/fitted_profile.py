@@ -137,15 +137,15 @@ def find_needs(profile: Profile) -> str | None:
     if used.segments == 1:
         return None
     return (
-        f"profile {profile.name} tests {used}, which takes a whole block device, root and "
-        f"device-mapper to be exact; elsewhere --active-range {used.amount} tests that amount in one "
-        "piece, and results say so"
+        f"profile {profile.name} tests {used}, which requires a whole block device, root privileges and "
+        f"device-mapper. On other targets, pass --active-range {used.amount} to test this amount in one piece. The "
+        "results then state this change"
     )
 
 
 def refuse_segments(profile: Profile, reason: str) -> UsageError:
     """Return the error that refuses to measure the segments of a profile on this device, with the remedy."""
-    return UsageError(f"{find_needs(profile)}: {reason}")
+    return UsageError(f"{find_needs(profile)}. The reason for this refusal: {reason}")
 
 
 def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
@@ -158,7 +158,7 @@ def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
         return
     if parse_size_bytes(wanted) > identity.capacity_bytes:
         raise UsageError(
-            f"--active-range {wanted} is larger than {identity.path}, which has "
+            f"--active-range {wanted} is larger than {identity.path}, whose capacity is "
             f"{format_capacity(identity.capacity_bytes)}. Choose a smaller range, or 100%"
         )
 

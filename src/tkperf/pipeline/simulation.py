@@ -65,7 +65,7 @@ class SimulatedDriveUnderTest(DeviceUnderTest):
         self.warnings = tuple(_find_mismatch(request, self._model))
         if in_segments is not None:
             if isinstance(self._model, DiskModel):
-                raise refuse_segments(in_segments, f"{request.device} has no places to seek between")
+                raise refuse_segments(in_segments, f"the model of {request.device} contains no seeks between segments")
             self.warnings += (
                 RunNote(
                     code="preparation",

@@ -57,10 +57,7 @@ class CrossStimulusRecoveryTable(TestTable, frozen=True, kw_only=True):
     groups: Annotated[
         tuple[AccessGroup, ...],
         msgspec.Meta(min_length=2, max_length=MOST_VALUES),
-        means(
-            "loads in the order in which they run, each with a number of slices. The value of access is random or "
-            "sequential"
-        ),
+        means("loads, in the order in which they run, each with its number of slices; access is random or sequential"),
     ]
 
     def fault(self, profile: Profile) -> str | None:

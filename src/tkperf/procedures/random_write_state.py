@@ -28,7 +28,9 @@ class RandomWriteStateTable(TestTable, frozen=True, kw_only=True):
         BlockSizeKib, means("block size of the preconditioning random writes, in KiB")
     ]
     precondition_s: Annotated[Seconds, means("length of the preconditioning random writes, in s")]
-    precondition_slice_s: Annotated[Seconds, means("length of the slices in which these writes are shown, in s")]
+    precondition_slice_s: Annotated[
+        Seconds, means("length of the slices in which tkperf shows the preconditioning random writes, in s")
+    ]
 
     def fault(self, profile: Profile) -> str | None:
         if self.precondition_slice_s > self.precondition_s:

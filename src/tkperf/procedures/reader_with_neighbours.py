@@ -53,7 +53,9 @@ class NeighboursTable(SteppedTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "neighbours"
 
     read_block_size_kib: Annotated[BlockSizeKib, means("block size of the reader, in KiB")]
-    jobs: Annotated[Jobs, means("thread count (TC) of the reads at full rate and of the random writes before them")]
+    jobs: Annotated[
+        Jobs, means("thread count (TC) of the reads at full rate and of the random writes before these reads")
+    ]
     io_depth: Annotated[
         Depth,
         means("queue depth (QD) of each thread of the reads at full rate, of the random writes and of the reader"),

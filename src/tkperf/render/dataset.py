@@ -201,8 +201,8 @@ def _require_dataset(folder: Path) -> None:
     if not (folder / MARKER).exists():
         if not all(map(UNFINISHED.fullmatch, os.listdir(folder))):  # noqa: PTH208 - names only
             raise UsageError(
-                f"{folder} contains files that do not belong to a data set of tkperf. Nothing was "
-                "written. Name a new folder"
+                f"{folder} contains files that do not belong to a data set of tkperf. Nothing was written. Choose a "
+                "new folder"
             )
         replace_file(folder / MARKER, [msgspec.json.encode(_Marker(FORMAT))])
         return
@@ -212,7 +212,7 @@ def _require_dataset(folder: Path) -> None:
     except msgspec.MsgspecError:
         form = None
     if form != FORMAT:
-        raise UsageError(f"{folder} is a data set of another version of tkperf. Name a new folder")
+        raise UsageError(f"{folder} is a data set of another version of tkperf. Choose a new folder")
 
 
 def _remove_unfinished(folder: int) -> None:

@@ -65,7 +65,7 @@ class DataPages:
         """Answer with the progress and the latest figures of runs in progress, for Prometheus."""
         await self._state.library.wait_for_look()
         if self._waiting >= MOST_FOR_LISTS:
-            raise BusyError(f"{self._waiting} other requests wait for metrics. Try again later")
+            raise BusyError(f"{self._waiting} other requests are already waiting for metrics. Try again later")
         self._waiting += 1
         try:
             # For all waiting requests together, only one file is read at a time, because pages need workers too.

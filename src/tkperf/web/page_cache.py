@@ -79,7 +79,9 @@ class PageCache:
             return kept
         shared = self._shared.get(name)
         if shared is not None and shared.waiting >= MOST_FOR_A_PAGE:
-            raise BusyError(f"{shared.waiting} other browsers wait for this page. Load the page again later")
+            raise BusyError(
+                f"{shared.waiting} other browsers are already waiting for this page. Load the page again later"
+            )
         if shared is None or shared.task.done():
             task = asyncio.create_task(self._make(name, make, keep=keep))
             shared = self._shared[name] = _Shared(task)

@@ -50,7 +50,7 @@ class ListAnswers:
         if (kept := self._find(listing, key)) is not None:
             return kept
         if self._waiting >= MOST_FOR_LISTS:
-            raise BusyError(f"{self._waiting} other requests wait for the list of runs. Try again later")
+            raise BusyError(f"{self._waiting} other requests are already waiting for the list of runs. Try again later")
         self._waiting += 1
         try:
             async with self._turn:

@@ -187,8 +187,8 @@ class Workers:
                 return await _receive_words(answers)
         except TimeoutError:
             raise LateError(
-                f"reading the file or making the page takes longer than {self._limit_s:.0f} s. Use tkperf report on "
-                "the command line, which has no such limit"
+                f"reading the file or creating the page takes longer than {self._limit_s:.0f} s. Use tkperf report "
+                "on the command line, which has no such limit"
             ) from None
         finally:
             _end(process, answers)

@@ -105,7 +105,8 @@ def test_what_is_kept(options: str, key: str, value: object) -> None:
         ("sync=1", "the option makes the device do work other than the I/Os that tkperf counts"),
         (
             "io_submit_mode=offload",
-            "fio then submits the I/Os in other threads, and no longer waits for outstanding I/Os before a pause",
+            "with offload, fio submits the I/Os in other threads, and does not wait for outstanding I/Os before a "
+            "pause",
         ),
         ("no_such_option=1", "tkperf does not know this option; remove the option if the load is the same without it"),
         (
@@ -470,7 +471,8 @@ def test_any_other_option_is_named() -> None:
         "not carried over: rwmixread=70: the job does not mix reads and writes ([a])",
         "without effect: direct=1: the I/O of tkperf is always direct (all jobs)",
         "without effect: time_based: every load of tkperf lasts its whole time (all jobs)",
-        "without effect: norandommap: tkperf chooses every address at random, from a separate sequence (all jobs)",
+        "without effect: norandommap: tkperf draws random addresses independently, from its own random sequence (all "
+        "jobs)",
         "without effect: verify=0: this value asks for nothing ([a])",
         "missing: the workload has no purge and no fill before its first reads, and a drive answers for addresses "
         "that were never written faster than for data. To prepare the drive, remove the # from the phases of the "

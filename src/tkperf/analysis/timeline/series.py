@@ -58,7 +58,7 @@ def make_series(
     measured = np.array(values, dtype=float)  # None also becomes NaN
     widths = np.zeros(places.size) if width is None else np.asarray(width, dtype=float)
     if not places.size == measured.size == widths.size:
-        raise ValueError("each value of a series needs one place and one width")
+        raise ValueError("each value of a series needs one position and one width")
     finite = np.isfinite(measured)
     return Series(place=places[finite], width=widths[finite], values=measured[finite])
 

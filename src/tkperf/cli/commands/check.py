@@ -25,7 +25,7 @@ a claim if the run has not ended, if the run file is damaged, or if the section 
 Several files of one run count as one run. tkperf also prints the margin in standard uncertainties (sigma), and a note
 if the limit lies within the uncertainty (95 %).
 
-A claim may also contain these keys: at_most in place of at_least; section; direction (all, read, write). If several
+A claim can also contain these keys: at_most instead of at_least; section; direction (all, read, write). If several
 workloads have the same mix and block size, these keys select one workload: access, zones, compressible_percent, region,
 offered_iops, arrival, jobs, io_depth. A claim with not_found = true is met if tkperf finds no such value in a test, for
 example no spikes.

@@ -119,7 +119,10 @@ def _export(path: Path, dataset: Dataset, *, seconds: bool) -> _Outcome:
         former = dataset.runs.get(run.run_id)
         if former is not None and not _replaces(run, former):
             if former.digest != run.digest:
-                complain(f"tkperf: {path}: {former.file} is another file of this run, with as long a log: it is kept")
+                complain(
+                    f"tkperf: {path}: {former.file} is another file of the same run and has at least as many log "
+                    "entries, so tkperf keeps the exported tables of that file"
+                )
             elif former.file == run.file:
                 dataset.note_state(former, run.stamp)
                 return _Outcome.UNCHANGED

@@ -52,7 +52,7 @@ def profiles(context: click.Context, as_json: bool) -> None:
     "--toml",
     "as_toml",
     is_flag=True,
-    help="Print the file of the profile. Change a copy of this file to get a profile of your own.",
+    help="Print the file of the profile. To write your own profile, change a copy of this file.",
 )
 def show(name: str, as_json: bool, as_toml: bool) -> None:
     """Explain each key of a profile, and describe what each test of the profile would measure.

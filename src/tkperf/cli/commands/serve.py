@@ -44,7 +44,7 @@ def serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | N
     """Show the run files below each DIR in a browser. The pages also show runs that have not ended. Default: the
     current folder.
 
-    The server only reads files and changes nothing. Ctrl-C ends it.
+    The server only reads files and changes nothing. Ctrl-C ends the server.
 
     \b
     Examples:

@@ -33,7 +33,7 @@ _RAID = (
         required=True,
         metavar="FILE",
         type=InputFile(".json"),
-        help="JSON file with the members, the level and the type of the set (example below).",
+        help="JSON file with the members, the level and the type of the set (see the example in this help).",
     ),
     on_target("--remove-set", is_flag=True, help="Remove the RAID set after the run."),
 )

@@ -19,7 +19,10 @@ from tkperf.model.errors import DeviceError, UsageError
 @click.command(cls=Command)
 @click.argument("device", required=False, type=Device(simulated=False))
 @click.option(
-    "--apply", "apply_", is_flag=True, help="Apply the settings until you call --restore. This option requires root."
+    "--apply",
+    "apply_",
+    is_flag=True,
+    help=("Apply the settings until you call --restore. This option requires root privileges."),
 )
 @click.option("--restore", is_flag=True, help="Restore the previous settings. Omit DEVICE with this option.")
 @json_option
@@ -27,9 +30,10 @@ def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None
     """Show the settings that tkperf would change on this host to measure DEVICE. --apply changes these settings, and
     --restore restores the previous settings.
 
-    The settings are the governor and the energy preference of the CPUs, and the scheduler, completions and throttling
-    of DEVICE's queue. tkperf touches no data, no other drive and no service. A reboot undoes all settings. For a single
-    run, 'tkperf ssd ... --tune' changes the same settings and restores them at the end.
+    The settings are the governor and the energy preference of the CPUs and, for DEVICE's queue, the I/O scheduler, the
+    choice of the CPU that completes an I/O, and writeback throttling. tkperf touches no data, no other drive and no
+    service. A reboot undoes all settings. For a single run, 'tkperf ssd ... --tune' changes the same settings and
+    restores them at the end.
 
     \b
     Examples:

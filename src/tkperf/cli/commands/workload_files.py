@@ -36,7 +36,7 @@ LONGEST_RUNTIME_S = 30 * 86_400
     multiple=True,
     metavar="NAME=VALUE",
     help="Value of ${NAME} in the job file; fio reads this value from its environment. Repeat the option for each "
-    "name.",
+    "variable.",
 )
 @click.option("--direct", is_flag=True, help="Treat jobs without direct=1 like jobs with direct=1.")
 @click.option(

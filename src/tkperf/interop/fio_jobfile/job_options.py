@@ -52,7 +52,7 @@ CARRIED_OVER = {
 
 _WITHOUT_EFFECT = {
     "the I/O of tkperf is always direct": "direct buffered invalidate fadvise_hint",
-    "tkperf chooses every address at random, from a separate sequence": """
+    "tkperf draws random addresses independently, from its own random sequence": """
         norandommap random_generator randrepeat randseed
     """,
     "every write of tkperf contains new random data": "refill_buffers scramble_buffers",
@@ -145,7 +145,7 @@ _REFUSED = {
         iodepth_batch=1 iodepth_batch_complete_min=1 iodepth_batch_complete_max=1 iodepth_low
         serialize_overlap=0 force_async=0 nowait=0 uncached=0
     """,
-    "fio then submits the I/Os in other threads, and no longer waits for outstanding I/Os before a pause": """
+    "with offload, fio submits the I/Os in other threads, and does not wait for outstanding I/Os before a pause": """
         io_submit_mode=inline
     """,
     "special modes of an I/O engine change the latency, so tkperf uses io_uring or libaio without such modes": """

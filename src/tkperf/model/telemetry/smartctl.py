@@ -145,9 +145,9 @@ def _find_contradictions(document: LogDocument) -> Iterator[str]:
         largest = max(attribute.bytes, statistics.bytes)
         if apart > _MOST_DIFFERENCE * largest + steps_bytes:
             yield (
-                f"the SMART attribute {attribute.name} amounts to {attribute.bytes:,} bytes if its step "
-                f"is {attribute.unit_bytes:,} bytes, but the device statistics "
-                f"({statistics.name}) to {statistics.bytes:,} bytes: the device statistics are used"
+                f"if the unit of the SMART attribute {attribute.name} is {attribute.unit_bytes:,} bytes, its value "
+                f"means {attribute.bytes:,} bytes, but the device statistics ({statistics.name}) report "
+                f"{statistics.bytes:,} bytes. tkperf uses the device statistics"
             )
     hours, counted = _hours(document), dict(_statistics(document)).get("power_on_hours")
     if hours is None or counted is None:
@@ -155,7 +155,7 @@ def _find_contradictions(document: LogDocument) -> Iterator[str]:
     if abs(hours - counted) > _MOST_DIFFERENCE * max(hours, counted) + _MOST_HOURS:
         yield (
             f"smartctl computes {hours:,} power-on hours from a SMART attribute, but the device statistics "
-            f"(Power-on Hours) have {counted:,}: the device statistics are used"
+            f"(Power-on Hours) report {counted:,} hours. tkperf uses the device statistics"
         )
 
 

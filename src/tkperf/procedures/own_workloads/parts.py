@@ -95,7 +95,7 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
     block_shares: Annotated[
         LoadBlockShares,
         AT_MOST,
-        means("pairs of a block size, in KiB, and its share of all I/Os, in %, which add up to 100"),
+        means("pairs of a block size, in KiB, and its share of all I/Os, in %. The shares must add up to 100"),
     ] = ()
     zone_shares: Annotated[
         ZoneShares,
@@ -124,7 +124,7 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
     offered_megabytes_per_s: Annotated[
         Annotated[float, msgspec.Meta(gt=0, le=MOST_MEGABYTES_PER_S)] | None,
         means(
-            "offered rate of all threads together, in MB/s (10^6 bytes per second), in place of offered_iops; "
+            "offered rate of all threads together, in MB/s (10^6 bytes per second), instead of offered_iops; "
             "default: none"
         ),
     ] = None
@@ -164,12 +164,12 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
     range_begin_mib: Annotated[
         Annotated[float, msgspec.Meta(ge=0, le=_MOST_MIB)] | None,
         means(
-            "start of the load's range within the active range, in MiB, in place of range_begin_percent; default: none"
+            "start of the load's range within the active range, in MiB, instead of range_begin_percent; default: none"
         ),
     ] = None
     range_end_mib: Annotated[
         Annotated[float, msgspec.Meta(gt=0, le=_MOST_MIB)] | None,
-        means("end of the load's range within the active range, in MiB, in place of range_end_percent; default: none"),
+        means("end of the load's range within the active range, in MiB, instead of range_end_percent; default: none"),
     ] = None
 
     @property
@@ -305,9 +305,7 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     ] = ()
     together: Annotated[
         tuple[LoadName, ...],
-        means(
-            "2 to 16 loads that run at the same time as streams of one combination, in place of loads; default: none"
-        ),
+        means("2 to 16 loads that run at the same time as streams of one combination, instead of loads; default: none"),
     ] = ()
     loops: Annotated[
         tuple[Loop, ...],
@@ -346,7 +344,7 @@ class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     ] = None
     together: Annotated[
         tuple[LoadName, ...],
-        means("2 to 16 loads that run at the same time as streams of one combination, in place of load; default: none"),
+        means("2 to 16 loads that run at the same time as streams of one combination, instead of load; default: none"),
     ] = ()
     slice_s: Annotated[Seconds, SLICE_LENGTH]
     longest_s: Annotated[
