@@ -608,7 +608,7 @@ def test_the_numbers_of_the_tests_in_readme_are_those_of_the_default_profile() -
 def test_other_words_of_numbers() -> None:
     """Numbers that the pages state in words agree with the code."""
     assert MOST == 6
-    assert "The report shows up to six figures of its own tests instead of the tiles" in " ".join(
+    assert "the report shows up to six figures of these tests instead of the tiles" in " ".join(
         read("docs/reference/reports.md").split()
     )
     assert MOST_MAIL_LINES == 12
