@@ -34,7 +34,7 @@ def test_every_preset_is_on_the_page() -> None:
         (r"(\d+) in 10,000", 1e4 * service._RARE_SHARE),
         (r"take (\d+) times as long", service._RARE_TIMES),
         (r"the other I/Os, but at most (\d+) ms longer\.", service._RARE_MOST_NS / 1e6),
-        (r"every (\d+) s and every minute", service._SCALES_S[1]),
+        (r"second every (\d+) s", service._SCALES_S[1]),
         (r"never falls below (\d+) %", 100 * service._LEAST_SHARE),
     ],
 )
