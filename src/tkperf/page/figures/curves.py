@@ -287,13 +287,16 @@ def draw_stream(
     several = apart or len(quantities) > 1
     last = section.slices[-1]
     end = over.at(last) if over.unit_s is None else last.end_s / over.unit_s
+    # Every curve shows cells from this list. A day has thousands of cells, so they are listed only once.
+    cells = [(each, cell, is_flagged(cell)) for each, cell in _cells_of_slices(section, workload)]
+    most_drawn = find_most_drawn(section)
     curves = []
     for dash, (direction, words) in zip(cycle(range(DASH_COUNT)), directions, strict=False):
         for quantity in quantities:
             name = f"{quantity.short} of {words}" if apart else quantity.short
             points = tuple(
                 Point(over.at(each), value, link=address(link, str(each.number)), flag=flag(cell), facts=(each.number,))
-                for each, cell, value in _drawn_slices(section, workload, quantity, direction)
+                for each, cell, value in _drawn_slices(cells, quantity, direction, most_drawn)
             )
             curves.append(
                 Curve(
@@ -314,20 +317,24 @@ def draw_stream(
 
 
 def _drawn_slices(
-    section: SectionResult, workload: Workload | None, quantity: Quantity, direction: Direction
+    cells: Iterable[tuple[SliceResult, CellResult, bool]], quantity: Quantity, direction: Direction, most: int
 ) -> Iterator[tuple[SliceResult, CellResult, float]]:
     """Yield a limited number of slices that a chart can show. The extremes and the flagged slices are included. Yield
     nothing if no slice has a value.
+
+    Args:
+        cells: each slice with its result, and whether this result is flagged.
     """
     measured = [
-        (one, cell, value)
-        for one, cell in _cells_of_slices(section, workload)
+        (one, cell, is_marked, value)
+        for one, cell, is_marked in cells
         if (value := cell.value(quantity, direction)) is not None
     ]
-    extremes = places_of_extremes([value for *_, value in measured], find_most_drawn(section))
-    marked = (place for place, (_, cell, _) in enumerate(measured) if is_flagged(cell))
+    extremes = places_of_extremes([value for *_, value in measured], most)
+    marked = (place for place, (_, _, is_marked, _) in enumerate(measured) if is_marked)
     for place in sorted({*extremes, *marked}):
-        yield measured[place]
+        one, cell, _, value = measured[place]
+        yield one, cell, value
 
 
 def _cells_of_slices(section: SectionResult, workload: Workload | None) -> Iterator[tuple[SliceResult, CellResult]]:
