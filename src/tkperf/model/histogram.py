@@ -160,7 +160,7 @@ class Histogram:
     @classmethod
     def from_dense(cls, dense: IntArray) -> Histogram:
         """Build a histogram from an array that contains one count for each of the ``BUCKETS`` buckets."""
-        indices = np.flatnonzero(dense)
+        (indices,) = dense.nonzero()
         counts = dense[indices]
         if indices.size and counts.min() < 0:
             raise ValueError("counts must be positive")
@@ -347,12 +347,18 @@ def coarse_edges_ns(indices: IntArray) -> tuple[IntArray, IntArray]:
     return BUCKET_LOWER_NS[_GROUP_FIRSTS[indices]], BUCKET_UPPER_NS[_GROUP_LASTS[indices]]
 
 
+def find_coarse_buckets(indices: IntArray) -> IntArray:
+    """Return the coarse bucket in which ``coarsen`` counts the I/Os of each of these buckets."""
+    buckets: IntArray = _COARSE_BUCKETS[indices]
+    return buckets
+
+
 def coarsen(histogram: Histogram) -> Histogram:
     """Return the histogram with the coarse buckets in which the run file stores single seconds. The width of a coarse
     bucket does not exceed 1/16 of its value.
     """
     dense = np.zeros(BUCKETS, dtype=np.int64)
-    np.add.at(dense, _COARSE_BUCKETS[histogram.indices], histogram.counts)
+    np.add.at(dense, find_coarse_buckets(histogram.indices), histogram.counts)
     return Histogram.from_dense(dense)
 
 

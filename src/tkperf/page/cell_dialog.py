@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from tkperf.analysis.host_conditions import HOST_FACTS
 from tkperf.analysis.results import CellResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.analysis.workload_axes import name_stream
-from tkperf.model.histogram import TAIL_PERCENT, coarse_edges_ns, coarsen
+from tkperf.model.histogram import TAIL_PERCENT, coarse_edges_ns, find_coarse_buckets
 from tkperf.model.measurement import IoStats, Measurement, Seconds, add_all
 from tkperf.model.quantity import (
     IOPS,
@@ -59,6 +59,9 @@ ALL, WINDOW = "all", "window"
 # Level 6 is the default of zlib. With this level, a page of all tests is 2 % smaller than with level 1, and the
 # compression takes the same time.
 _LEVEL = 6
+# A series with at least this number of values is compressed in both forms only if the first part of the series does not
+# show which form is clearly shorter.
+_LEAST_SAMPLED, _SAMPLED_PART, _CLEARLY_SHORTER = 1 << 14, 8, 0.9
 # Start times are rounded to 10 ms, because a drawing cannot show smaller differences. The edges of a histogram are
 # whole nanoseconds.
 _STARTS_A_SECOND, _NS_IN_US = 100, 1000
@@ -282,12 +285,12 @@ def _latencies(figures: Figures) -> dict[str, float]:
 def _build_parts(shown: ShownSection, detail: CellDetail, directions: Sequence[IoStats]) -> PartsView:
     parts = detail.parts
     cells = _cells_of(shown, detail)
-    facts = [_part_facts(cells.get(part.number), detail) for part in parts]
+    found = [cells.get(part.number) for part in parts]
+    facts = [_part_facts(cell, detail) for cell in found]
     names = tuple(dict.fromkeys(name for of_part in facts for name in of_part))
-    latencies = [
-        [_or_nan(None if cell is None else cell.value(quantity)) for quantity in MARKABLE]
-        for cell in (cells.get(part.number) for part in parts)
-    ]
+    keys = [quantity.key for quantity in MARKABLE]
+    # In an array of floating-point numbers, None becomes NaN.
+    latencies = [[None] * len(keys) if cell is None else [cell.all[key] for key in keys] for cell in found]
     return PartsView(
         name=shown.section.part_name,
         numbers=tuple(part.number for part in parts),
@@ -297,7 +300,7 @@ def _build_parts(shown: ShownSection, detail: CellDetail, directions: Sequence[I
         fact_names=names,
         facts=pack_texts([[of.get(name, NOT_MEASURED) for name in names] for of in facts]),
         latency_names=tuple(quantity.short for quantity in MARKABLE),
-        latencies=pack_single(_shorten(np.array(latencies).ravel())),
+        latencies=pack_single(_shorten(np.array(latencies, dtype=np.float64).ravel())),
         mark_names=tuple(name for name, _ in LATENCY_MARKS),
         **_histograms([*(part.measurement.both for part in parts), *directions]),
     )
@@ -323,8 +326,10 @@ def _cells_of(shown: ShownSection, detail: CellDetail) -> Mapping[int, CellResul
 def _part_facts(cell: CellResult | None, detail: CellDetail) -> dict[str, str]:
     if cell is None:
         return {}
-    values = ((name, format_number(cell.value(quantity), quantity.digits)) for name, quantity in SHOWN.items())
-    return dict((*values, *_in_lines(cell, detail), *_host_facts(cell)))
+    figures = cell.all
+    facts = {name: format_number(figures[quantity.key], quantity.digits) for name, quantity in SHOWN.items()}
+    facts.update((*_in_lines(cell, detail), *_host_facts(cell)))
+    return facts
 
 
 def _histograms(stats: Sequence[IoStats]) -> dict[str, str]:
@@ -333,26 +338,26 @@ def _histograms(stats: Sequence[IoStats]) -> dict[str, str]:
     The counts are stored row by row: all buckets of the first histogram, then all buckets of the second histogram, and
     so on.
     """
-    histograms = [coarsen(of_part.histogram) for of_part in stats]
-    if not any(histogram.total for histogram in histograms):
+    histograms = [of_part.histogram for of_part in stats]
+    # A cell has a histogram for each minute of a day, so all histograms are added up together.
+    buckets = find_coarse_buckets(np.concatenate([histogram.indices for histogram in histograms]))
+    if not buckets.size:
         return {}
-    filled = np.unique(np.concatenate([histogram.indices for histogram in histograms]))
-    counts = np.zeros((len(stats), filled.size))
-    for row, histogram in enumerate(histograms):
-        counts[row, np.searchsorted(filled, histogram.indices)] = histogram.counts
+    is_filled = np.bincount(buckets) > 0
+    filled = np.flatnonzero(is_filled)
+    columns = (is_filled.cumsum() - 1)[buckets]
+    rows = np.repeat(np.arange(len(stats)), [histogram.indices.size for histogram in histograms])
+    counts = np.zeros(len(stats) * filled.size, dtype=np.int64)
+    np.add.at(counts, rows * filled.size + columns, np.concatenate([histogram.counts for histogram in histograms]))
     lower_ns, upper_ns = coarse_edges_ns(filled)
     marks_ns = [[mark(of_part) for _, mark in LATENCY_MARKS] for of_part in stats]
     return {
         "lower": pack_integers(lower_ns, divisor=_NS_IN_US),
         "upper": pack_integers(upper_ns + 1, divisor=_NS_IN_US),
         # The stride is the length of one row, because most buckets differ little from one part to the next.
-        "counts": pack_integers(counts.ravel(), stride=filled.size),
-        "marks": pack_single(_shorten(np.array([[_or_nan(ns) for ns in of] for of in marks_ns]).ravel() / 1000)),
+        "counts": pack_integers(counts, stride=filled.size),
+        "marks": pack_single(_shorten(np.array(marks_ns, dtype=np.float64).ravel() / 1000)),
     }
-
-
-def _or_nan(value: float | None) -> float:
-    return float("nan") if value is None else value
 
 
 def pack(values: NDArray[np.float64]) -> str:
@@ -368,11 +373,18 @@ def pack_single(values: NDArray[np.float32]) -> str:
 
     After the prefix ``f:``, the bytes of each number follow each other. After the prefix ``s:``, the first bytes of all
     numbers are followed by all second bytes, and so on. The second form is usually shorter, except if many values are
-    equal.
+    equal. If one form of the first numbers of a long series is clearly shorter, this form is used for the whole series.
     """
     single = values.astype("<f4")
-    forms = (f"f:{_compress(single.tobytes())}", f"s:{_compress(_shuffle(single))}")
-    return min(forms, key=len)
+    forms: dict[str, Callable[[NDArray[np.float32]], bytes]] = {"f": _join, "s": _shuffle}
+    if single.size >= _LEAST_SAMPLED:
+        # The compression of a day of seconds takes long, so a part of the numbers decides if the difference is clear.
+        part = single[: single.size // _SAMPLED_PART]
+        sizes = {form: len(zlib.compress(regroup(part), _LEVEL)) for form, regroup in forms.items()}
+        shorter = min(forms, key=sizes.__getitem__)
+        if sizes[shorter] <= _CLEARLY_SHORTER * max(sizes.values()):
+            forms = {shorter: forms[shorter]}
+    return min((f"{form}:{_compress(regroup(single))}" for form, regroup in forms.items()), key=len)
 
 
 def pack_integers(values: NDArray[np.float64] | NDArray[np.int64], *, stride: int = 1, divisor: int = 1) -> str:
@@ -391,6 +403,10 @@ def pack_integers(values: NDArray[np.float64] | NDArray[np.int64], *, stride: in
     # Zigzag encoding converts small positive and negative differences to small unsigned numbers.
     zigzag = ((steps << 1) ^ (steps >> 63)).astype("<u4")
     return f"i,{stride},{divisor}:{_compress(_shuffle(zigzag))}"
+
+
+def _join(words: NDArray[np.float32]) -> bytes:
+    return words.tobytes()
 
 
 def _shuffle(words: NDArray[np.float32] | NDArray[np.uint32]) -> bytes:
