@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import lzma
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tkperf.model.histogram import BUCKETS, EMPTY, Histogram, IntArray, coarsen
 from tkperf.model.measurement import IoStats, NewestSamples, Sample, Seconds, StreamPart
+from tkperf.model.workload import PartKey
 
 DIRECTIONS = ("read", "write")
 STREAM_SIDES = ("read", "write", "trim", "flush")
@@ -31,7 +32,9 @@ damaged.
 SECOND_BYTES = 8 * len(SECOND_COLUMNS)
 
 _INTEGER_BYTES = 8
-_LEAST = [NO_EXTREME if name.endswith(("_min_ns", "_max_ns")) else 0 for name in SECOND_COLUMNS]
+_LEAST = np.array([NO_EXTREME if name.endswith(("_min_ns", "_max_ns")) else 0 for name in SECOND_COLUMNS])
+# The two columns of times come before the columns of reads and writes. A stream has no columns of times.
+_LEAST_OF_STREAM = np.tile(_LEAST[2 : 2 + len(SIDE_COLUMNS)], len(STREAM_SIDES))
 _MOST = 2**63 - 1
 # The limit of the seconds of one step. It is a day and a half for a small blob, and up to ten days for larger blobs.
 _ALWAYS_SECONDS, _MOST_SECONDS = 1 << 17, 10 * 86_400
@@ -198,9 +201,8 @@ def decode_stream_sides(seconds: bytes, count: int) -> tuple[IntArray, ...]:
     """
     sides, width = len(STREAM_SIDES), len(SIDE_COLUMNS)
     table = unpack_integers(seconds, sides * width * count).reshape(sides * width, -1)
-    least = np.array([NO_EXTREME if name.endswith(("_min_ns", "_max_ns")) else 0 for name in SIDE_COLUMNS])
     lowest = table.min(axis=1, initial=_MOST)
-    if table.shape[1] != count or (lowest < np.tile(least, sides)).any():
+    if table.shape[1] != count or (lowest < _LEAST_OF_STREAM).any():
         raise ValueError("the record of one second of a stream contains an impossible count")
     return tuple(table[first : first + width] for first in range(0, sides * width, width))
 
@@ -360,20 +362,26 @@ def find_misfits(stats: Sequence[IoStats]) -> NDArray[np.bool_]:
     return odd
 
 
-def as_seconds(table: IntArray, sides: Sequence[IntArray] = ()) -> Seconds:
+def as_seconds(
+    table: IntArray, sides: Sequence[IntArray] = (), parts: Mapping[PartKey, Seconds] | None = None
+) -> Seconds:
     """Return reads and writes together as columns, for drawing and statistics.
 
     Args:
         table: the result of ``decode_seconds``.
         sides: tables of ``SIDE_COLUMNS`` that are added up instead of reads and writes.
+        parts: the same as in ``Seconds``.
     """
     if not table.size:
         return Seconds()
     start_s, duration_s = table[:2] / 1e6
-    sides = sides or (table[2:8], table[8:])
+    first, *others = sides or (table[2:8], table[8:])
     # A sum of two numbers may need more than 63 bits.
-    ios, moved, latency_ios, sum_ns = np.sum([side[:4].astype(np.float64) for side in sides], axis=0)
-    highest = np.max([side[5] for side in sides], axis=0)
+    sums, highest = first[:4].astype(np.float64), first[5]
+    for side in others:
+        sums += side[:4]
+        highest = np.maximum(highest, side[5])
+    ios, moved, latency_ios, sum_ns = sums
     with np.errstate(divide="ignore", invalid="ignore"):
         return Seconds(
             start_s=start_s,
@@ -382,6 +390,7 @@ def as_seconds(table: IntArray, sides: Sequence[IntArray] = ()) -> Seconds:
             megabytes_per_s=moved / duration_s / 1e6,
             latency_mean_us=np.where(latency_ios > 0, sum_ns / latency_ios / 1000, np.nan),
             latency_max_us=np.where(highest != NO_EXTREME, highest / 1000, np.nan),
+            parts=parts or {},
         )
 
 

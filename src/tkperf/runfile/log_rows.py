@@ -182,7 +182,8 @@ class LogRows:
             require_few(columns["streams"], MOST_STREAMS_OF_A_STEP, "rows of table stream of one step")
             # The query requests one row more than expected, to detect whether there are too many rows.
             cursor = self._db.execute(query, (columns["sequence"], columns["streams"] + 1))
-            rows = [dict(zip(row.keys(), tuple(row), strict=True)) | left_unread for row in cursor]
+            columns_read = [column[0] for column in cursor.description]
+            rows = [dict(zip(columns_read, row, strict=True)) | left_unread for row in cursor]
             if len(rows) != columns["streams"]:
                 raise ValueError(
                     f"the step has {columns['streams']} streams, but only {len(rows)} of them are in the file"

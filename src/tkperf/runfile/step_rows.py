@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
+from operator import itemgetter
 from typing import Annotated, Any, get_args
 
 import msgspec
@@ -324,10 +326,11 @@ class _LoadRow(msgspec.Struct, kw_only=True):
     flush_every: PositiveCount | None
 
 
+_LOAD_COLUMNS = (*_LoadRow.__struct_fields__, *WORKLOAD_COLUMNS)
+_TAKE_LOAD = itemgetter(*_LOAD_COLUMNS)
 # The columns that a reader of the log needs. They do not include the seconds, which are the largest part of a file.
 STREAM_COLUMNS = (
-    *_LoadRow.__struct_fields__,
-    *WORKLOAD_COLUMNS,
+    *_LOAD_COLUMNS,
     "host_limited",
     *(name for side in _STREAM_SIDES.values() for name in side.types),
     *(f"{side}_histogram" for side in STREAM_SIDES),
@@ -386,7 +389,15 @@ def parse_load(rows: Sequence[Columns]) -> Workload:
     Raises:
         ValueError: a row has an impossible value.
     """
-    streams = [_parse_stream(row) for row in rows]
+    return _parse_load(*chain.from_iterable(map(_TAKE_LOAD, rows)))
+
+
+# The steps of a combination repeat the same load, so the results are cached like those of ``_parse_workload``.
+@lru_cache(maxsize=256, typed=True)
+def _parse_load(*values: object) -> Workload:
+    width = len(_LOAD_COLUMNS)
+    rows = [values[first : first + width] for first in range(0, len(values), width)]
+    streams = [_parse_stream(dict(zip(_LOAD_COLUMNS, row, strict=True))) for row in rows]
     if len(streams) == 1 and not streams[0].name:
         return streams[0].workload
     return combine(streams)
@@ -405,6 +416,11 @@ def _parse_stream(columns: Columns) -> Stream:
         flush_every=row.flush_every,
     )
     return Stream(name=row.name, workload=load, delay_s=row.delay_s)
+
+
+# The columns of each kind of I/O of a stream, and their values if the stream has no I/O of this kind.
+_TAKE_SIDE = {side: itemgetter(*fields.types, f"{side}_histogram") for side, fields in _STREAM_SIDES.items()}
+_NO_SIDE = (*_STREAM_SIDES["read"].columns(NO_IO).values(), None)
 
 
 def with_streams(step: StepRecord, rows: Sequence[Columns]) -> StepRecord:
@@ -467,6 +483,9 @@ def _parse_part(columns: Columns) -> StreamPart:
 
 
 def _parse_stream_stats(columns: Columns, side: str) -> IoStats:
+    # Most streams have only one kind of I/O, and a comparison is faster than the checks of the row.
+    if _TAKE_SIDE[side](columns) == _NO_SIDE:
+        return NO_IO
     stats = IoStats(**_STREAM_SIDES[side].parse(columns), histogram=decode_histogram(columns[f"{side}_histogram"]))
     return NO_IO if stats.is_empty else stats
 
@@ -496,7 +515,7 @@ def with_seconds_of_parts(load: Workload, table: IntArray, blobs: Sequence[tuple
         if stream.workload.flush_every is not None:
             parts[name, True] = as_seconds(table, (flush,))
     # The seconds of the step itself do not contain trims.
-    return replace(as_seconds(table, trims if load.trims else ()), parts=parts)
+    return as_seconds(table, trims if load.trims else (), parts)
 
 
 def with_stream_seconds(
