@@ -137,9 +137,16 @@ def _details(
     sections: Mapping[tuple[str, str], SectionResult],
 ) -> Iterator[CellDetail]:
     by_cell: dict[tuple[str, Workload], list[tuple[StepRecord, Seconds]]] = {}
+    # The steps of a day share a few objects as their workloads. The identity of such an object is found much faster
+    # than the hash of a combination.
+    found: dict[tuple[str, StepKind, int], list[tuple[StepRecord, Seconds]]] = {}
     for step, samples in zip(steps, seconds, strict=True):
         for part in step.parts if step.is_in_results else ():
-            by_cell.setdefault((part.section, part.key), []).append((part, samples.of(part.workload)))
+            place = part.section, part.kind, id(part.workload)
+            members = found.get(place)
+            if members is None:
+                members = found[place] = by_cell.setdefault((part.section, part.key), [])
+            members.append((part, samples.of(part.workload)))
     windows = {
         section.name: (frozenset(section.window), _judged_rounds(section))
         for (of_test, _), section in sections.items()

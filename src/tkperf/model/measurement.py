@@ -300,16 +300,17 @@ class Measurement:
     def of_stream(self, name: str) -> Measurement:
         """Return the measurement of one stream of a combination."""
         part = _part_of(self.streams, name)
-        return replace(
-            self,
+        # The measurement is built directly for the same reason as in ``Sample.of_stream``.
+        return Measurement(
+            duration_s=self.duration_s,
             read=part.read,
             write=part.write,
             trim=part.trim,
             flush=part.flush,
             samples=tuple(sample.of_stream(name) for sample in self.samples),
-            streams=(),
-            cpu=None,
             host_limited=part.host_limited,
+            rates_known=self.rates_known,
+            disturbed_by=self.disturbed_by,
         )
 
     @property

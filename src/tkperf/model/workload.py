@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -172,9 +173,10 @@ class Workload:
             )
         if self.flush_every is not None and (self.flush_every < 1 or self.trims or self.read_percent == 100):
             raise ValueError("flush_every must be 1 or more, and only a load with writes can be flushed")
-        names = [stream.name for stream in self.together]
-        if len(set(names)) < len(names) or (self.stream is not None and self.stream not in names):
-            raise ValueError("the streams of a combination must have different names")
+        if self.together or self.stream is not None:
+            names = [stream.name for stream in self.together]
+            if len(set(names)) < len(names) or (self.stream is not None and self.stream not in names):
+                raise ValueError("the streams of a combination must have different names")
 
     def _check_block_mix(self) -> None:
         sizes = [share.block_size_bytes for share in self.block_mix]
@@ -415,6 +417,8 @@ def combine(streams: Sequence[Stream]) -> Workload:
     )
 
 
+# The steps of a day request the keys of the same few workloads thousands of times, so the keys are cached.
+@lru_cache(maxsize=256)
 def key_of_flushes(workload: Workload) -> Workload:
     """Return the key under which the results of the flushes of a load are listed."""
     return replace(workload, flushes=True, offered_iops=None, burst=None)
@@ -428,6 +432,7 @@ def key_of_stream(combination: Workload, name: str) -> Workload:
     return replace(stream.workload, together=combination.together, stream=name)
 
 
+@lru_cache(maxsize=256)
 def list_streams(combination: Workload) -> tuple[Workload, ...]:
     """Return the keys of the streams of a combination in order. For any other load, the result is empty."""
     if not combination.is_combination:
