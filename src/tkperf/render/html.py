@@ -160,17 +160,20 @@ def _shorten_data(spec: Mapping[str, object]) -> dict[str, object]:
     return {**spec, "datasets": _shorten(spec["datasets"])} if "datasets" in spec else dict(spec)
 
 
+_UNCHANGED = frozenset({str, int, type(None)})
+
+
 def _shorten(value: object) -> object:
     """Return a value with its numbers rounded to six digits."""
     # The exact types are checked first for speed. A page has hundreds of thousands of values, and nearly all of them
     # have one of these types.
     kind = type(value)
-    if kind is str or kind is int or value is None:
+    if kind in _UNCHANGED:
         return value
     if isinstance(value, float):
         return _shorten_number(value)
     if isinstance(value, dict):
-        return {key: _shorten(each) for key, each in value.items()}
+        return {key: each if type(each) in _UNCHANGED else _shorten(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_shorten(each) for each in value]
     return value
