@@ -257,6 +257,23 @@ def test_what_dies_at_the_gate_is_started_again(
     assert judge(*measure(engine)) is None
 
 
+def test_no_helper_of_a_killed_fio_keeps_the_device_open(make_engine: MakeEngine) -> None:
+    """If fio is killed at the gate, its helpers have ended when the engine rests, so that no helper is taken for
+    another user of the device.
+    """
+    engine = make_engine()
+    prepared = wait_for(engine, Step(workload=workload(jobs=16), duration_s=1.0))
+    until_s = time.monotonic() + 20
+    while not prepared.at_gate:
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
+    helpers = waiting(prepared._gate)
+    os.kill(prepared._process.pid, signal.SIGKILL)
+    prepared._process.wait()
+    engine.rest()
+    assert not [pid for pid in helpers if Path(f"/proc/{pid}").exists()]
+
+
 @pytest.mark.parametrize("stopped_s", [0.2, 2.0])
 def test_a_stopped_fio_is_not_believed(make_engine: MakeEngine, stopped_s: float) -> None:
     """A step is rejected if fio was stopped by SIGSTOP during the step. The counters of fio remain consistent, but the

@@ -16,7 +16,7 @@ from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import FlashModel
 from tkperf.engine.simulation.service import Second
 from tkperf.model.disturbance.io import DisturbanceCode
-from tkperf.model.errors import EngineError, Interrupted, StepFailedError, TkperfError
+from tkperf.model.errors import EngineError, Interrupted, RefusedError, StepFailedError, TkperfError
 from tkperf.model.record import RunStatus, StepKind, StepRecord
 from tkperf.model.workload import Step, Workload
 from tkperf.procedures import SSD_TESTS, load_profile
@@ -282,6 +282,48 @@ class SlowTarget(FreeTarget):
         super().recheck()
         if len(self.engine.asked) == 5:
             self.engine._clock_s += 10
+
+
+class RestingEngine(SpyEngine):
+    rests = 0
+
+    def rest(self) -> None:
+        super().rest()
+        self.rests += 1
+
+
+class UsedTarget(FreeTarget):
+    """A target that has other users at the third check, and at later checks until the engine rests."""
+
+    def __init__(self, engine: RestingEngine, *, until_rest: bool) -> None:
+        super().__init__()
+        self._engine, self._until_rest = engine, until_rest
+        self._rests: int | None = None
+
+    def recheck(self) -> None:
+        super().recheck()
+        if self.acts.count("recheck") == 3:
+            self._rests = self._engine.rests
+        if self._rests is not None and not (self._until_rest and self._engine.rests > self._rests):
+            raise RefusedError("the device is in use")
+
+
+def test_helpers_of_a_killed_fio_are_not_other_users() -> None:
+    """If the check of the device finds a user, the engine ends everything that waits, and the check is repeated. The
+    user may be a helper of a fio that was killed.
+    """
+    engine = RestingEngine()
+    events = run(engine, ["iops"], UsedTarget(engine, until_rest=True))
+    assert [event.status for event in events if isinstance(event, RunEnded)] == [RunStatus.COMPLETE]
+
+
+def test_another_user_of_the_device_still_ends_the_run() -> None:
+    """If the user of the device remains after the engine has ended everything that waits, the run ends."""
+    engine = RestingEngine()
+    target = UsedTarget(engine, until_rest=False)
+    with pytest.raises(RefusedError):
+        run(engine, ["iops"], target)
+    assert engine.rests
 
 
 def test_a_repeated_step_is_marked_and_its_gap_is_true() -> None:

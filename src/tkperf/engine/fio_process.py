@@ -44,6 +44,8 @@ KEPT_STDERR_BYTES = 8 << 10
 LONGEST_SILENCE_S = 120.0
 # fio usually reaches its gate within a third of a second. On a loaded host, fio may need longer.
 LONGEST_START_S = 30.0
+# The helpers at a closed gate end within milliseconds, and on a loaded host within a second.
+LONGEST_END_OF_HELPERS_S = 3.0
 # The longest time for which fio may continue after its planned end, or may report that no further byte was transferred.
 # In a test with a device that completed 1 IOPS and was reset, fio ended 69 s late. The kernel reports an error of a
 # SCSI disk after 30 s and five attempts. At 1 IOPS, a deep queue needs minutes to become empty.
@@ -349,12 +351,23 @@ class FioProcess:
         """End fio, even if it does not respond. The caller may call this method at any time."""
         self._gate.close()
         stop_process(self._process, grace_s=3.0)
+        if self.released_s is None:
+            self._await_end_of_helpers()
         for stream in (self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()
         self._pipes.forget()
         shutil.rmtree(self._folder, ignore_errors=True)
         self.ended = True
+
+    def _await_end_of_helpers(self) -> None:
+        """Wait until the helpers at the gate have ended. They have the device open, and fail after the gate was closed.
+
+        After the gate was opened, other processes may have the process ids of the helpers, so the caller must not wait.
+        """
+        until_s = time.monotonic() + LONGEST_END_OF_HELPERS_S
+        while self._gate.waiting and time.monotonic() < until_s:
+            time.sleep(0.002)
 
     def _read(self, longest_s: float, on_reading: OnReading, *, waited: bool = False) -> None:
         """Read the output that fio prints within ``longest_s``. ``waited`` states that the documents may have waited in

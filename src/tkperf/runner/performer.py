@@ -11,7 +11,7 @@ from typing import Protocol
 
 from tkperf.engine import Engine, Execution, Next, OnSample
 from tkperf.model.disturbance.io import Counters
-from tkperf.model.errors import StepDisturbedError, StepFailedError
+from tkperf.model.errors import RefusedError, StepDisturbedError, StepFailedError
 from tkperf.model.host_use import HostLooks
 from tkperf.model.measurement import Measurement, Sample, as_answer
 from tkperf.model.phases import Answer, Continuous, Fill, Idle, Phase, Purge, Round
@@ -162,8 +162,21 @@ class Performer:
         warning = RunNote(code=code, text=text, test=self.test.name, at_s=self.now_s())
         self.run.emit(Warned(warning=warning))
 
+    def recheck(self) -> None:
+        """Raise an error unless the target is still the same device and tkperf may still erase it.
+
+        If a waiting fio was killed, its helpers still have the device open for a moment. These helpers are no longer
+        descendants of tkperf, so the check would take them for other users of the device. The engine therefore ends
+        everything that waits, and the second check decides.
+        """
+        try:
+            self.run.target.recheck()
+        except RefusedError:
+            self.run.engine.rest()
+            self.run.target.recheck()
+
     def _perform(self, phase: Phase) -> Answer:
-        self.run.target.recheck()
+        self.recheck()
         match phase:
             case Purge():
                 self._purge(phase)
@@ -270,7 +283,7 @@ class Performer:
                     began_s = execution.started_s
                     ended_s = min(ended_s, began_s + execution.measurement.duration_s)
                 self.run.engine.rest()  # this call also stops the next step if it has already begun
-                self.run.target.recheck()
+                self.recheck()
                 self.watch.gave_up(began_s, ended_s, str(error))
                 text = _why_repeated(phase, position, then, error, ended_s - began_s)
                 self.warn("step-repeated", text)

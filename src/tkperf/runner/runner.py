@@ -153,7 +153,7 @@ class _TestRun:
         except EngineError:
             # The check of the target reports a missing or replaced device, which explains the failure better than the
             # message of fio.
-            self.run.target.recheck()
+            self.performer.recheck()
             raise
         finally:
             self._end(status)
