@@ -28,6 +28,13 @@ def test_an_end_as_it_should_be() -> None:
         (fault(128, 5), EngineError, "fio failed on /dev/x with job error 5 (Input/output error); it said: so"),
         (fault(1, 5, 0, 5), EngineError, "fio failed on /dev/x with job error 5 (Input/output error); it said: so"),
         (fault(0, 5), EngineError, "fio failed on /dev/x with job error 5 (Input/output error); it said: so"),
+        (
+            fault(1, 0, 35),
+            EngineError,
+            "fio failed on /dev/x with job error 35 (Resource deadlock avoided); it said: so. A thread of fio "
+            "waited 5 s for the report of all threads. Either the CPUs of the host were too busy for this number of "
+            "threads, or the device did not answer; check the kernel log",
+        ),
         (fault(2, ended_at_gate=True), EngineError, "fio failed on /dev/x with exit status 2; it said: so"),
         (fault(ended_at_gate=True), LostAtGateError, "fio on /dev/x ended before its first I/O; it said: so"),
         (

@@ -7,6 +7,7 @@ two documents contains the values of that second: I/Os, bytes, the sum of latenc
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,6 +41,12 @@ CPU_EXHAUSTED = 0.95
 
 # The exit status of fio after SIGTERM or SIGINT. The status means that a signal ended fio early, not that fio failed.
 _ENDED_BY_SIGNAL = 128
+# A thread of fio ends with EDEADLK if fio's report of all threads keeps the thread waiting for about 5 s at its end
+# ("stuck grabbing stat_sem" in fio's ``backend.c``).
+_ADVICE_ON_DEADLOCK = (
+    ". A thread of fio waited 5 s for the report of all threads. Either the CPUs of the host were too busy for this "
+    "number of threads, or the device did not answer; check the kernel log"
+)
 
 # This limit is far above the counts of any device, and so small that sums fit a 64-bit integer.
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 52)]
@@ -484,7 +491,8 @@ def find_fio_fault(
         return LostAtGateError(killed) if ended_at_gate else StepFailedError(killed)
     if failed:
         names = ", ".join(f"{error} ({os.strerror(abs(error))})" for error in failed)
-        return EngineError(f"fio failed on {device} with job error {names}{output}")
+        advice = _ADVICE_ON_DEADLOCK if errno.EDEADLK in failed else ""
+        return EngineError(f"fio failed on {device} with job error {names}{output}{advice}")
     if status:
         return EngineError(f"fio failed on {device} with exit status {status}{output}")
     if ended_at_gate:
