@@ -61,6 +61,10 @@ def test_global_sections_alone_are_one_job() -> None:
         ("", "a.fio: the file contains no job. A job is a section such as [randread]"),
         ("[global]\n", "a.fio: the file contains no job. A job is a section such as [randread]"),
         ("bs=4k\n[a]\n", "a.fio, line 1: 'bs=4k' is above the first [section], which fio refuses; is it a job file?"),
+        (
+            "\ufeff[a]\nbs=4k\n",
+            "a.fio, line 1: the file begins with a byte order mark, which fio refuses: save the file without it",
+        ),
         ("[a\nbs=4k\n", "a.fio, line 1: '[a' is no section: it is [name]"),
         (
             "[a]\nHello, world!\n",

@@ -52,6 +52,7 @@ ALIASES = {
 }
 MOST_SECTIONS = 256
 LONGEST_SHOWN = 60
+_BYTE_ORDER_MARK = "\ufeff"
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _KEYWORD = re.compile(r"\$(?:mb_memory|ncpus|pagesize)")
 
@@ -133,6 +134,8 @@ def read_jobs(file: str, text: str, variables: Mapping[str, str] | None = None) 
                 jobs.append(job)
         elif re.match(r"include\b", line.text):
             raise line.error(f"'{shorten_text(line.text)}': tkperf reads one file: write its lines here instead")
+        elif line.text.startswith(_BYTE_ORDER_MARK):
+            raise line.error("the file begins with a byte order mark, which fio refuses: save the file without it")
         elif options is None:
             raise line.error(
                 f"'{shorten_text(line.text)}' is above the first [section], which fio refuses; is it a job file?"
