@@ -208,8 +208,8 @@ CONSENT = (
     common(
         "--yes-destroy",
         metavar="ID",
-        help="Confirm the erasure in advance. ID is the serial number or path of DEVICE. For a RAID set, ID "
-        "contains the IDs of all members, separated by commas.",
+        help="Confirm the erasure in advance. ID is the serial number or path of DEVICE, or the IDs of all members "
+        "of a RAID set, separated by commas.",
     ),
 )
 # Facts about the device, which are used to estimate the time and the amount before a run.
@@ -217,8 +217,7 @@ ENDURANCE = (
     common(
         "--rated",
         metavar="TBW|DWPD",
-        help="Endurance rating of the drive, such as 600TBW or 1DWPD. tkperf then shows which share of this "
-        "endurance the run uses.",
+        help="Show which share of the endurance the run uses. The rating is, for example, 600TBW or 1DWPD.",
     ),
     on_target(
         "--warranty-years",
@@ -316,7 +315,7 @@ RESULT = (
         type=RunFolder(),
         default=Path(),
         metavar="DIR",
-        help="Folder for NAME.tkperf, NAME.log and NAME.html. Default: the current folder.",
+        help="Folder for all files. Default: current folder.",
     ),
     _on_output(
         "-dsc",

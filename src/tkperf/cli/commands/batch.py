@@ -86,7 +86,7 @@ _OF_ALL = (
     ),
 )
 
-_HELP_OF_FILE = """{verb} the drives of a batch file, which contains the suite, the options and the drives. {loss}
+_HELP_OF_FILE = """{verb} the drives of a batch file. {loss}
 
     Options on the command line override options in the file.
 
@@ -114,8 +114,8 @@ _HELP_OF_FILE = """{verb} the drives of a batch file, which contains the suite, 
     """
 _HELP_OF_SUITE = """{verb} drives with the options of 'tkperf {suite}'. {loss}
 
-    DEVICE is the path or the serial number of a drive, a file (created with --size), or sim:PRESET. All drives use the
-    same options. To use different options for some drives, write a batch file.
+    DEVICE is the path or serial number of a drive, a file (created with --size), or sim:PRESET. In a batch file, drives
+    can have different options.
 
     \b
     Examples:

@@ -27,7 +27,7 @@ HELP = """Estimate the run that '{run}' would measure with the same options.
 
 
 _OWN = (
-    click.Option(["--no-probe"], is_flag=True, help="Assume 500MB/s instead of reading DEVICE to measure its speed."),
+    click.Option(["--no-probe"], is_flag=True, help="Assume 500MB/s instead of reading DEVICE."),
     click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document for programs."),
 )
 
