@@ -94,8 +94,8 @@ def break_down(words: Sequence[str | Path]) -> dict[str, float]:
 
 
 def measure_status(folder: Path, run: Path | None, times: int) -> None:
-    """Print how long the first call and later calls of ``tkperf status`` take. The calls list copies of an
-    ended run.
+    """Print how long the first call and later calls of ``tkperf status`` take. Each call lists copies of a finished
+    run.
     """
     if run is None:
         run = folder / "made/run.tkperf"

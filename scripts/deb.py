@@ -88,7 +88,7 @@ def debian_version(version: str, release: dict[str, str]) -> str:
 
 
 def _sort_into_folders(tree: Path, usr: Path) -> None:
-    """Move the man pages and completions to Debian's folders, and link the program."""
+    """Move the man pages and completions to Debian's folders, and create a link to the program."""
     shutil.move(tree / "share", usr / "share")
     (usr / ZSH).parent.mkdir(parents=True)
     shutil.move(usr / COMPLETIONS["zsh"], usr / ZSH)

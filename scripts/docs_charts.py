@@ -65,7 +65,7 @@ SHADES = 64
 MOST_VIEWS = 8
 """The largest number of views of a chart that the gallery lists."""
 
-# The name of each run, and the command that measures the run. The command is called in the root folder of the
+# The name of each run, and the command that performs the run. The command is called in the root folder of the
 # repository.
 RUNS = {
     "sata": "tkperf ssd sata sim:sata-ssd",
@@ -146,7 +146,7 @@ def build_gallery(runs: Runs) -> Iterator[str]:
     """Yield the lines of the gallery page, and draw the pictures of the page."""
     yield "# Gallery of charts\n"
     yield _wrap(
-        "This page shows each kind of chart once, together with the command that measures the run. All drives are "
+        "This page shows each kind of chart once, together with the command that performs the run. All drives are "
         "simulated, so every chart is marked SIMULATED. Each chart answers a question. Many charts have several "
         "views, and the reader of a report can switch between these views. [Charts of each test](charts.md) lists the "
         "tests that have each chart. The script `scripts/docs_charts.py` generates this page and its pictures."
@@ -181,7 +181,7 @@ def _show(command: str, page: ReportView, shown: set[tuple[str, str]]) -> Iterat
         if is_first:
             yield f"```sh\n{command}\n```\n"
         is_first = False
-        names = list(dict.fromkeys(", ".join(each.choice) for each in one.views if each.choice))
+        names = [f"*{name}*" for name in dict.fromkeys(", ".join(each.choice) for each in one.views if each.choice)]
         if len(names) > MOST_VIEWS:
             names[MOST_VIEWS:] = [f"and {len(names) - MOST_VIEWS} more"]
         yield _wrap(

@@ -101,10 +101,14 @@ def test_the_limits_are_those_that_are_checked() -> None:
     )
     assert limit("IOPS of each stream") == "{:g} to {:g}".format(*streams.LIMITS[streams.IOPS])
     assert limit("p99.9 of each stream") == "{:g} to {:g}".format(*streams.LIMITS[streams.P999])
-    spreads = ", ".join(f"{most:g} ms up to {threads} threads" for threads, most in starts.MOST_SPREAD_MS.items())
+    spreads = ", and ".join(
+        f"{most:g} ms with up to {threads} threads" for threads, most in starts.MOST_SPREAD_MS.items()
+    )
     assert limit("time between the first and the last start") == f"at most {spreads}"
-    gaps = ", ".join(f"{most:g} ms up to {threads} threads" for threads, most in starts.MOST_MEDIAN_GAP_MS.items())
-    assert limit("time from the last I/O of a step") == f"median at most {gaps}"
+    gaps = ", ".join(
+        f"{most:g} ms, with up to {threads} threads" for threads, most in starts.MOST_MEDIAN_GAP_MS.items()
+    )
+    assert limit("time from the last I/O of a step") == f"median: at most {gaps}"
     actual = "actual duration of the steps of a test, divided by the prescribed duration, with steps of"
     assert limit(f"{actual} 1 s") == f"at most {wall.MOST_AT_ONE_SECOND:g}"
     assert limit(f"{actual} 60 s") == f"at most {wall.MOST_AT_ONE_MINUTE:g}"

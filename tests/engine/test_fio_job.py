@@ -223,7 +223,7 @@ def test_evenly_offered_ios_are_asked_for_in_bytes() -> None:
     # I/Os of the smallest size.
     assert rate_lines(**(rates | {"block_mix": blocks}))[0] == f"rate={31.25 * 2662.4:.0f},"
     with pytest.raises(
-        UsageError, match="in each of 32 jobs, the reads or the writes would be less than one I/O per second"
+        UsageError, match="in each of 32 jobs, the rate of the reads or of the writes would be below one I/O per second"
     ):
         rate_lines(**(rates | {"offered_iops": 31.0}))
 

@@ -245,7 +245,9 @@ def test_files_that_are_not_runs_are_named_as_such(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as newer, newer:
         newer.execute("PRAGMA user_version = 999")
     newer.close()
-    with pytest.raises(RunFileError, match=r"by tkperf .*, which is newer \(format 999, but this tkperf reads"):
+    with pytest.raises(
+        RunFileError, match=r"by tkperf .*, which is newer \(format 999, but this version of tkperf reads"
+    ):
         RunFile(path)
 
 

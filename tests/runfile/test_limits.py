@@ -198,9 +198,9 @@ def many_objects(db: sqlite3.Connection) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (full_seconds, "it is too large: when the seconds and histograms of the run are unpacked, they exceed"),
-        (shared_text, "it is too large: the rows of the run need more memory than"),
-        (full_histograms, "it is too large: the rows of the run need more memory than"),
+        (full_seconds, "it is too large: the values of each second and the histograms of the run exceed"),
+        (shared_text, "it is too large: in total, the rows of the run need more memory than"),
+        (full_histograms, "it is too large: in total, the rows of the run need more memory than"),
         (endless_view, "step is not a plain table"),
         (computed_column, "has computed columns"),
         (virtual_table, "note is not a plain table"),

@@ -206,7 +206,7 @@ def test_the_limit_of_memory_is_for_all_looks_together(tmp_path: Path, monkeypat
             add_step(number, 1_000_000)
         with pytest.raises(
             RunFileError,
-            match=r"it is too large: the rows of the run need more memory than the limit of 10.0 MB in total",
+            match=r"it is too large: in total, the rows of the run need more memory than the limit of 10.0 MB",
         ):
             look(path, since)
 

@@ -423,8 +423,8 @@ def find_factors(section: SectionResult) -> Iterator[Characteristic]:
 
 
 def find_drift_percent(grid: SectionResult, again: SectionResult) -> float | None:
-    """Return the change of the mean read latency of the first cell, in %. The change is that from the first measurement
-    to the repetition at the end of the test.
+    """Return by how many percent the mean read latency of the first cell changed from the first measurement to the
+    repetition at the end of the test.
 
     None means that the cell was not measured twice.
     """

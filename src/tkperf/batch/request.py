@@ -127,7 +127,7 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
         if _PATH.fullmatch(self.tkperf) is None:
             raise UsageError(
                 f"tkperf: '{self.tkperf[:60]}' is not a valid path. Write an absolute path that contains "
-                "only letters, digits and the characters / . _ + -"
+                "only letters, digits and the characters '/', '.', '_', '+' and '-'"
             )
 
     @property

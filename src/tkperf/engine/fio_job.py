@@ -285,8 +285,8 @@ def _rate_lines(workload: Workload) -> list[str]:
     if any(share and rate < 1 for share, rate in zip(shares, rates, strict=True)):
         raise UsageError(
             f"the offered rate of {workload.offered_iops:g} IOPS is too low: in each of "
-            f"{format_count(workload.jobs, 'job')}, the reads or the writes would be less than one "
-            "I/O per second. Increase the rate, or use fewer jobs"
+            f"{format_count(workload.jobs, 'job')}, the rate of the reads or of the writes would be "
+            "below one I/O per second. Increase the rate, or use fewer jobs"
         )
     if workload.arrival is Arrival.POISSON:
         option, whole = "rate_iops", [rate and find_poisson_setting(rate) for rate in rates]

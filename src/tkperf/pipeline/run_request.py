@@ -249,7 +249,8 @@ def require_name(name: str) -> None:
     """Raise UsageError if a run cannot have this name."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
         raise UsageError(
-            f"NAME '{name}' becomes a file name. Use only letters, digits and . _ + -, and begin with a letter or digit"
+            f"NAME '{name}' becomes a file name. Use only letters, digits and the characters '.', '_', '+' and '-'. "
+            "Begin with a letter or digit"
         )
     refuse_long_name("NAME", name)
 

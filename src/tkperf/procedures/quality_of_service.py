@@ -41,7 +41,7 @@ from tkperf.procedures.random_write_state import RandomWriteStateTable, write_ra
 
 _NAME = "QoS"
 _STATE = "Random writes before"
-_PERCENTS = " and ".join(f"{percent:g}" for percent in find_percentiles(PercentileUse.STREAMS))
+_PERCENTS = " and ".join(f"p{percent:g}" for percent in find_percentiles(PercentileUse.STREAMS))
 
 
 class QualityOfServiceTable(RandomWriteStateTable, frozen=True, kw_only=True):
@@ -118,7 +118,7 @@ def section_plan(name: str) -> SectionPlan:
                     *percentile_keys(PercentileUse.STREAMS),
                     log=True,
                     apart=True,
-                    view=(f"{_PERCENTS} %",),
+                    view=(_PERCENTS,),
                     printed=True,
                 ),
                 drawn(FigureKind.OVER_TIME, "latency_max_us", log=True, apart=True, view=("maximum",), printed=True),

@@ -216,15 +216,17 @@ class Meter:
         self._seconds_left -= seconds
         if self._seconds_left < 0:
             most = self.most(MOST_SECONDS)
-            raise ExcessError(f"the steps of the run contain more than {most:,} seconds, which is the limit")
+            raise ExcessError(
+                f"the steps of the run contain the values of more than {most:,} seconds, which is the limit"
+            )
 
     def unpack(self, bytes_: int) -> None:
         """Count the unpacked bytes of a blob."""
         self._unpacked_left -= bytes_
         if self._unpacked_left < 0:
             raise ExcessError(
-                "when the seconds and histograms of the run are unpacked, they exceed the limit of "
-                f"{self._of_its_size(UNPACKED_BYTES, UNPACKED_PER_BYTE)}"
+                "the values of each second and the histograms of the run exceed the limit of "
+                f"{self._of_its_size(UNPACKED_BYTES, UNPACKED_PER_BYTE)} when they are unpacked"
             )
 
     def _of_its_size(self, fixed: int, per_byte: int) -> str:
@@ -234,7 +236,7 @@ class Meter:
         self._memory_left -= memory_bytes
         if self._memory_left < 0:
             most = format_capacity(self.most(MEMORY_BYTES))
-            raise ExcessError(f"the rows of the run need more memory than the limit of {most} in total")
+            raise ExcessError(f"in total, the rows of the run need more memory than the limit of {most}")
 
 
 def open_metered(

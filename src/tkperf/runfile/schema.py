@@ -52,7 +52,7 @@ _TABLES = {
         id INTEGER PRIMARY KEY, name TEXT NOT NULL, status TEXT NOT NULL, started_s REAL NOT NULL,
         ended_s REAL, plan TEXT
     """,
-    # The column sequence numbers purges, steps, verdicts and outcomes together, so it defines the order of the log.
+    # The column ``sequence`` numbers purges, steps, verdicts and outcomes together, so it defines the order of the log.
     "purge": """
         sequence INTEGER PRIMARY KEY, test_id INTEGER NOT NULL REFERENCES test, section TEXT NOT NULL,
         started_s REAL NOT NULL, duration_s REAL NOT NULL, method TEXT NOT NULL, note TEXT
@@ -158,10 +158,10 @@ def require_schema(db: sqlite3.Connection, path: Path) -> None:
     by = drop_controls(str(by).strip('"'))[:40]
     if unreleased or version < VERSION:
         raise RunFileError(
-            f"{path} was written by tkperf {by} in a format that was never released, and this tkperf reads only "
-            f"format {VERSION}. Use that tkperf, or measure again"
+            f"{path} was written by tkperf {by} in a format that was never released, and this version of "
+            f"tkperf reads only format {VERSION}. Use the version that wrote the file, or measure again"
         )
     raise RunFileError(
-        f"{path} was written by tkperf {by}, which is newer (format {version}, but this tkperf reads format "
-        f"{VERSION}). Update tkperf"
+        f"{path} was written by tkperf {by}, which is newer (format {version}, but this version of tkperf "
+        f"reads format {VERSION}). Update tkperf"
     )

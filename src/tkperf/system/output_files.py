@@ -178,7 +178,7 @@ class _Walk:
     """A step-by-step resolution of a path. ``folder`` is the open folder that the resolution has reached, and ``_at``
     is the folder's path.
 
-    Messages of errors contain the path ``named``.
+    Error messages contain the path ``named``.
     """
 
     def __init__(self, path: Path, *, named: Path | None = None) -> None:

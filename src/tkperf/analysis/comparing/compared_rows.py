@@ -306,7 +306,9 @@ def is_stream(section: SectionResult) -> bool:
 
 
 def find_levels(section: SectionResult) -> Iterator[tuple[str, Phase]]:
-    """Yield the name of each level of the whole load, together with the slices and the value of the level."""
+    """For each fresh or steady level of the total load, yield its name, and a phase that contains its slices and its
+    value. A level with too few slices is omitted.
+    """
     workload = section.slices[0].values.workload
     for timeline in preferred(section.timelines):
         if timeline.settled is None or timeline.quantity not in QUANTITIES or timeline.workload != workload:

@@ -63,7 +63,7 @@ class Clock(_FromHost, frozen=True, kw_only=True):
 
 
 class HeldDrive(_FromHost, frozen=True, kw_only=True):
-    """A message about a drive that the host holds now."""
+    """A message about a drive that the host has now opened and locked."""
 
     held: Held
 

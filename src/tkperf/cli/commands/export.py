@@ -40,7 +40,11 @@ class _Outcome(StrEnum):
     help="Folder of the data set, which contains a folder for each run. tkperf creates the folder if it does not "
     "exist.",
 )
-@click.option("--no-seconds", is_flag=True, help="Omit the table of every second, which contains most of the data.")
+@click.option(
+    "--no-seconds",
+    is_flag=True,
+    help="Omit the table with the values of every second. This table contains most of the data.",
+)
 def export(runs: tuple[Path, ...], dataset_folder: Path, no_seconds: bool) -> None:
     """Write the tables of RUNS as one data set for DuckDB, Spark or pandas, with a folder for each run.
 

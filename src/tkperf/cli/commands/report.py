@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 )
 @click.option("--fact", "facts", cls=HeadedOption, heading=Heading.CONTENT, **FACT)
 @click.option("--fact-file", cls=HeadedOption, heading=Heading.CONTENT, **FACT_FILE)
-@output_folder("csv", "Tables as CSV files: cells, rounds, slices, verdicts, histograms, every second.")
+@output_folder("csv", "Tables as CSV files: cells, rounds, slices, verdicts, histograms, values of every second.")
 @output_folder("parquet", "Tables as Parquet files. The tables are the same as with --csv.", heading=Heading.FORMATS)
 @output_file("json", "Results as JSON, in the form of 'tkperf show --json'.")
 @output_file("xml", "Results in TKperf's XML format, for tkperf-cmp.", heading=Heading.FORMATS)
@@ -70,11 +70,9 @@ if TYPE_CHECKING:
     heading=Heading.FORMATS,
 )
 @output_file(
-    "junit",
-    "For a batch, the drives and the outcomes of their claims as JUnit XML for CI systems.",
-    heading=Heading.FORMATS,
+    "junit", "Drives of a batch and the outcomes of their claims, as JUnit XML for CI systems.", heading=Heading.FORMATS
 )
-@output_file("mail", "For a batch, the results in at most twelve lines of text.", heading=Heading.FORMATS)
+@output_file("mail", "Results of a batch, in at most twelve lines of text.", heading=Heading.FORMATS)
 def report(
     run_file: Path,
     html_file: Path | None,

@@ -112,7 +112,7 @@ def read_sanitize(path: str, *, run: RunTool = run_command) -> AtaSanitize:
 
 
 def offer_ata(identity: DeviceIdentity) -> tuple[Offer, ...]:
-    """Return the methods that the drive supports according to its identify data, in the order of preference."""
+    """Return the methods that the drive supports according to its identify data, in order of preference."""
     try:
         security = read_security(identity.path)
     except EngineError as error:

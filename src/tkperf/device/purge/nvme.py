@@ -60,7 +60,7 @@ _ALL_VERSIONS_SAY = "a sanitize operation is in progress"
 
 
 def offer_nvme(identity: DeviceIdentity, disk: Path) -> tuple[Offer, ...]:
-    """Return the purge methods in the order of preference.
+    """Return the purge methods in order of preference.
 
     The order is: format with user data erase, sanitize with block erase, sanitize with crypto erase, format with crypto
     erase, sanitize with overwrite.

@@ -1,4 +1,4 @@
-"""The purge methods that a device supports, in the order of preference. The module also chooses and executes a
+"""The purge methods that a device supports, in order of preference. The module also chooses and executes a
 method.
 """
 
@@ -22,7 +22,7 @@ from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageErr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgePlan:
-    """The methods that can purge a device, in the order of preference, and the rejected methods with the reasons."""
+    """The methods that can purge a device, in order of preference, and the rejected methods with the reasons."""
 
     methods: tuple[PurgeMethod, ...]
     refusals: tuple[PurgeRefusal, ...]

@@ -32,7 +32,7 @@ PROTECTION_OPTIONS = {1: ("--fmtpinfo=2", "--pfu=0"), 2: ("--fmtpinfo=3", "--pfu
 
 
 def offer_scsi(identity: DeviceIdentity) -> tuple[Offer, ...]:
-    """Return the purge methods in the order of preference, according to the operation codes that the device reports."""
+    """Return the purge methods in order of preference, according to the operation codes that the device reports."""
     if identity.interface == "USB":
         because = "bridges of USB drives do not pass it on reliably"
         return tuple(PurgeRefusal(name=name, because=because) for name in SCSI_PURGES)

@@ -253,8 +253,8 @@ def read_count(value: str | None, least: int, most: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """A position or length, either in percent of the device or in bytes. The field of the other unit is None, except
-    for the amount 0.
+    """A position or length, either in percent of the device or in bytes. The field of the other unit is None. If the
+    amount is 0, both fields are 0.
     """
 
     percent: int | None = None

@@ -317,8 +317,8 @@ def _certainty_of(entry: Entry) -> str:
 
 
 def _of_many(comparison: Comparison) -> Iterator[str]:
-    # Tail latencies are omitted if possible. Their differences are greater, but readers first want to know rates and
-    # means.
+    # If the headlines contain other figures, tail latencies are omitted. Tail latencies differ more between runs than
+    # rates and means do, but readers first want to know rates and means.
     first_asked = [row for row in comparison.headlines if row.quantity not in PERCENTILES]
     asked = first_asked or comparison.headlines
     # A difference that noise can explain is named only if noise can explain all differences.

@@ -14,9 +14,9 @@ from tkperf.page.chart import PALETTE, SHARE_NAMES, SHARES_PERCENT, GridMap, Hea
 from tkperf.render.charts.axes import LATENCY, log_axis
 from tkperf.render.charts.frame import COLOURS, FLAGGED, GREY, HEIGHT_PX, Row, Spec, build_frame, tooltip
 
-# Opacities of the classes of shares, as the last two digits of a colour: 100, 69, 45, 28 and 16 %. The greatest share
-# is first. All classes have the same colour, so that a reader does not need to distinguish colours. The opacities suit
-# both light and dark pages.
+# Opacities of the classes of shares, as the last two hexadecimal digits of a colour code: 100, 69, 45, 28 and 16 %. The
+# greatest share is first. All classes have the same colour, so that a reader does not need to distinguish colours. The
+# opacities suit both light and dark pages.
 _OPACITIES = ("FF", "B0", "74", "48", "2A")
 # in µs; the first bucket begins at 0, which has no logarithm, so half of the smallest bucket is used instead of 0
 _LEAST_US = 0.0005
