@@ -251,6 +251,17 @@ def test_files_that_are_not_runs_are_named_as_such(tmp_path: Path) -> None:
         RunFile(path)
 
 
+def test_a_refused_file_is_closed_immediately(tmp_path: Path) -> None:
+    """tkperf closes a file that it refuses to read. The exception must not keep the database open."""
+    path = tmp_path / "a.tkperf"
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute("CREATE TABLE t (x)")
+    with pytest.raises(RunFileError, match="not a run file") as refused:
+        RunFile(path)
+    opened = [os.path.realpath(descriptor) for descriptor in Path("/proc/self/fd").iterdir()]
+    assert str(path) not in opened, refused.value
+
+
 def test_a_format_of_before_the_first_release_is_named(tmp_path: Path) -> None:
     """A format from before the first release is refused, and the error names the version that wrote it. This applies
     even if the number of the format equals that of the release.

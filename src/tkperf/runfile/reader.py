@@ -78,13 +78,18 @@ class RunFile:
             if own:
                 content, self.state = _take_own(path, status)
             self._db, self._meter = open_metered(path, content=content, locked_s=locked_s)
-            require_schema(self._db, path)
-            if briefly and path.stat().st_size <= MOST_COPIED_BYTES and is_being_written(path):
-                self._written_when_copied = True
-                content = _read_at_once(self._db, path)
+            try:
+                require_schema(self._db, path)
+                if briefly and path.stat().st_size <= MOST_COPIED_BYTES and is_being_written(path):
+                    self._written_when_copied = True
+                    content = _read_at_once(self._db, path)
+                    self._db.close()
+                    self._db, self._meter = open_metered(path, content=content)
+                self._db.execute("PRAGMA query_only = ON")
+            except BaseException:
+                # Without this call, the file would remain open, and locked for its writer, as long as the exception.
                 self._db.close()
-                self._db, self._meter = open_metered(path, content=content)
-        self._db.execute("PRAGMA query_only = ON")
+                raise
         self._rows = RunRows(self._db, self._meter)
         # the seconds are stored, because both results and pages request them
         self._seconds_read: dict[str, tuple[Seconds, ...]] = {}
