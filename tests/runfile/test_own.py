@@ -78,7 +78,8 @@ def test_a_strangers_file_is_not_resumed(
     """If another user can change a run file, the run is not resumed. This rule also applies to the user who called
     sudo, because root has more rights than this user.
     """
-    RunFile(path, own=True)
+    with RunFile(path, own=True):
+        pass  # opening the file is the check
     require_resumable(path)
     monkeypatch.setenv("SUDO_UID", str(NOBODY))
     change(path)
@@ -103,7 +104,8 @@ def test_a_link_leads_to_where_the_file_lies(path: Path, tmp_path: Path) -> None
     """If the user specifies the run file by a link, tkperf checks the folders of the file itself."""
     link = tmp_path / "link.tkperf"
     link.symlink_to(path)
-    RunFile(link, own=True)
+    with RunFile(link, own=True):
+        pass
     path.parent.chmod(0o777)
     with pytest.raises(RefusedError, match=r"write to the folder .*/upper/folder\. Run"):
         RunFile(link, own=True)

@@ -18,7 +18,7 @@ from tkperf.model.histogram import coarsen
 from tkperf.model.measurement import Measurement, Sample, StreamPart
 from tkperf.model.record import StepKind, StepRecord
 from tkperf.model.workload import Access, ActiveRange, BlockShare, Burst, Stream, Workload, combine
-from tkperf.runfile.reader import RunFile
+from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runner.events import SampleSeen, StepEnded, StepStarted
 
 READS, WRITES = io_stats([1000, 2000, 3000]), io_stats([40_000, 50_000])
@@ -56,13 +56,14 @@ PARTS = (
 SECOND = Sample(start_s=2.5, duration_s=1.0, read=READS, write=WRITES, trim=TRIMS, flush=FLUSHES, streams=PARTS)
 
 
-def write_and_read(tmp_path: Path, step: StepRecord) -> tuple[RunFile, StepRecord]:
+def write_and_read(tmp_path: Path, step: StepRecord) -> tuple[tuple[Sample, ...], StepRecord]:
+    """Write a run with this step. Return the samples and the step that were read back from its file."""
     path, writer = a_run(tmp_path)
     writer(StepEnded(test="iops", record=step))
     writer.close()
-    file = RunFile(path)
-    (read,) = file.record().tests[0].steps
-    return file, read
+    with RunFile(path) as file:
+        (read,) = file.record().tests[0].steps
+        return file.samples("iops", read), read
 
 
 def combined_step() -> StepRecord:
@@ -83,10 +84,9 @@ def test_streams_come_back_with_all_their_ios(tmp_path: Path) -> None:
     it. The values of every second are also read back.
     """
     step = combined_step()
-    file, read = write_and_read(tmp_path, step)
+    (first, second), read = write_and_read(tmp_path, step)
     assert read.workload == COMBINATION
     assert read.measurement == replace(step.measurement, samples=())
-    first, second = file.samples("iops", read)
     assert (first.start_s, second.start_s) == (2.5, 3.5)
     for name, part in (("reader", READS), ("log", WRITES), ("trimmer", TRIMS)):
         own = first.of_stream(name)
@@ -100,10 +100,9 @@ def test_a_load_alone_that_trims_comes_back(tmp_path: Path) -> None:
     """If a load that trims runs alone, its trims are recorded in the step and in every second."""
     seconds = (Sample(start_s=0.0, duration_s=1.0, read=io_stats([]), write=io_stats([]), trim=TRIMS),)
     measured = Measurement(duration_s=1.0, read=io_stats([]), write=io_stats([]), trim=TRIMS, samples=seconds)
-    file, read = write_and_read(tmp_path, replace(a_step(1), workload=TRIMMER, measurement=measured))
+    (second,), read = write_and_read(tmp_path, replace(a_step(1), workload=TRIMMER, measurement=measured))
     assert read.workload == TRIMMER
     assert read.measurement == replace(measured, samples=())
-    (second,) = file.samples("iops", read)
     assert second.iops == TRIMS.ios
     assert not second.streams
 
@@ -112,14 +111,14 @@ def test_a_step_that_lost_a_stream_is_left_out(tmp_path: Path) -> None:
     """If a step lacks one of its streams, it is left out. Its load is not known, and the step must not count as another
     load.
     """
-    file, _ = write_and_read(tmp_path, combined_step())
+    write_and_read(tmp_path, combined_step())
     with closing(sqlite3.connect(tmp_path / "a.tkperf")) as db, db:
         path = db.execute("PRAGMA database_list").fetchone()[2]
         db.execute("DELETE FROM stream WHERE name = 'log'")
     db.close()
-    file = RunFile(Path(path))
-    assert file.record().tests[0].steps == ()
-    assert any("has 3 streams, but only 2 of them" in lost.reason for lost in file.left_out)
+    record = read_run(Path(path))
+    assert record.tests[0].steps == ()
+    assert any("has 3 streams, but only 2 of them" in lost.reason for lost in record.left_out)
 
 
 @pytest.mark.parametrize(
@@ -137,16 +136,15 @@ def test_a_step_whose_streams_were_renamed_is_left_out(tmp_path: Path, job: str)
     measured = Measurement(
         duration_s=2.0, read=READS, write=WRITES, trim=TRIMS, flush=FLUSHES, streams=parts, samples=()
     )
-    file, read = write_and_read(tmp_path, replace(step, workload=combine(streams), measurement=measured, job_file=job))
+    _, read = write_and_read(tmp_path, replace(step, workload=combine(streams), measurement=measured, job_file=job))
     assert [part.name for part in read.measurement.streams] == list(names)
-    assert file.left_out == ()
-    db = sqlite3.connect(tmp_path / "a.tkperf")
-    db.execute("UPDATE stream SET name = 'x' WHERE name = 'reader'")
-    db.commit()
-    db.close()
-    file = RunFile(tmp_path / "a.tkperf")
-    assert file.record().tests[0].steps == ()
-    assert any("the job of the step has no stream named x" in lost.reason for lost in file.left_out)
+    path = tmp_path / "a.tkperf"
+    assert read_run(path).left_out == ()
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE stream SET name = 'x' WHERE name = 'reader'")
+    record = read_run(path)
+    assert record.tests[0].steps == ()
+    assert any("the job of the step has no stream named x" in lost.reason for lost in record.left_out)
 
 
 def test_more_streams_than_any_step_has_are_not_read(tmp_path: Path) -> None:
@@ -162,7 +160,7 @@ def test_more_streams_than_any_step_has_are_not_read(tmp_path: Path) -> None:
     db.commit()
     db.close()
     with pytest.raises(RunFileError, match="rows of table stream of one step"):
-        RunFile(tmp_path / "a.tkperf").record()
+        read_run(tmp_path / "a.tkperf")
 
 
 def test_fio_output_of_a_combination_is_kept_once(tmp_path: Path) -> None:
@@ -195,10 +193,10 @@ def test_a_file_without_streams_is_read(tmp_path: Path) -> None:
     ):
         db.execute(statement)
     db.close()
-    file = RunFile(path)
-    (step,) = file.record().tests[0].steps
-    assert file.samples("iops", step)
-    assert file.left_out == ()
+    with RunFile(path) as file:
+        (step,) = file.record().tests[0].steps
+        assert file.samples("iops", step)
+        assert file.left_out == ()
 
 
 def test_the_seconds_of_a_running_combination_are_read_with_its_streams(tmp_path: Path) -> None:
@@ -221,7 +219,8 @@ def test_the_seconds_of_a_running_combination_are_read_with_its_streams(tmp_path
     writer(begun)
     for at_s in range(100):
         writer(SampleSeen(test="iops", sample=replace(SECOND, start_s=float(at_s)), at_s=1.0 + at_s))
-    delta = RunFile(path).delta()
+    with RunFile(path) as file:
+        delta = file.delta()
     under_way = delta.record.tests[0].under_way
     assert under_way is not None
     assert under_way.workload == COMBINATION
@@ -232,7 +231,8 @@ def test_the_seconds_of_a_running_combination_are_read_with_its_streams(tmp_path
     assert seconds[-1].streams[2].trim.histogram == coarsen(TRIMS.histogram)
     writer(StepEnded(test="iops", record=combined_step()))
     writer.close()
-    ended = RunFile(path).delta(delta)
+    with RunFile(path) as file:
+        ended = file.delta(delta)
     (newest,) = ended.seconds.values()
     assert [part.name for part in newest.samples[-1].streams] == ["reader", "log", "trimmer"]
     db = sqlite3.connect(path)
