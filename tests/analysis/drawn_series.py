@@ -73,7 +73,7 @@ def _late_drift(random: _Random, rate: float) -> _Drawn:
     curve = np.concatenate(
         (np.full(seconds - seconds // 4, rate), np.linspace(rate, rate * (1 + change), seconds // 4))
     )
-    return curve, Course(settled=(rate, 0)) if small else Course(end_shows_in_cut=abs(change) > 0.1)
+    return curve, Course(settled=(rate, 0)) if small else Course(end_shows_in_cut=bool(abs(change) > 0.1))
 
 
 def _exponential(random: _Random, rate: float) -> _Drawn:
