@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import closing
 from pathlib import Path
 
 from tkperf.web.files import KnownFile
@@ -59,9 +60,10 @@ def list_rows(rows: dict[str, RunRow | BatchRow | None]) -> Listing:
     """Return the listing of these files. The key is the path of a file. The value None means that the file has not been
     read yet.
     """
-    index, files = Index(None), []
-    for number, (place, row) in enumerate(rows.items(), start=1):
-        files.append(KnownFile(folder=FOLDER, place=place, stamp=(1, number, 10, 10)))
-        if row is not None:
-            index.put(files[-1].stamp, row)
-    return build_listing(FoundFiles(files=tuple(files)), index)
+    files = []
+    with closing(Index(None)) as index:
+        for number, (place, row) in enumerate(rows.items(), start=1):
+            files.append(KnownFile(folder=FOLDER, place=place, stamp=(1, number, 10, 10)))
+            if row is not None:
+                index.put(files[-1].stamp, row)
+        return build_listing(FoundFiles(files=tuple(files)), index)

@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -238,6 +238,23 @@ class Reader:
         return self.rows[known.place]
 
 
+_OPENED: list[Index] = []
+
+
+def open_index(path: Path | None) -> Index:
+    """Open an index that is closed after the test."""
+    index = Index(path)
+    _OPENED.append(index)
+    return index
+
+
+@pytest.fixture(autouse=True)
+def _close_indexes() -> Iterator[None]:
+    yield
+    while _OPENED:
+        _OPENED.pop().close()
+
+
 async def read_all(library: Library) -> None:
     await library.look()
     while await library.read_next():
@@ -245,7 +262,7 @@ async def read_all(library: Library) -> None:
 
 
 def start(folder: Path, reader: Reader, index: Path | None = None) -> Library:
-    return Library([folder], Index(index), reader)
+    return Library([folder], open_index(index), reader)
 
 
 def test_a_file_is_read_once_for_each_state(tmp_path: Path) -> None:
@@ -269,21 +286,21 @@ def test_a_file_is_read_once_for_each_state(tmp_path: Path) -> None:
     (served / "a.tkperf").unlink()
     asyncio.run(read_all(library))
     assert list(library.listing.runs) == ["2".zfill(32)]
-    assert len(Index(path).rows) == 1
+    assert len(open_index(path).rows) == 1
 
 
 def test_a_damaged_index_is_made_again(tmp_path: Path) -> None:
     """If the database, a row or the folder of the index is damaged, the index is created again."""
     path = tmp_path / "index.sqlite"
     path.write_bytes(b"no database" * 1000)
-    index = Index(path)
+    index = open_index(path)
     index.put((1, 2, 3, 4), a_row())
     index.close()
-    assert Index(path).find((1, 2, 3, 4)) == a_row()
+    assert open_index(path).find((1, 2, 3, 4)) == a_row()
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE file SET row = x'00'")
-    assert Index(path).rows == {}
-    nowhere = Index(tmp_path / "index.sqlite" / "below")
+    assert open_index(path).rows == {}
+    nowhere = open_index(tmp_path / "index.sqlite" / "below")
     nowhere.put((1, 2, 3, 4), a_row())
     assert nowhere.find((1, 2, 3, 4)) == a_row()
 
@@ -309,8 +326,8 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         long = start(tmp_path, Reader(error=FileError("x\n" * 10_000)))
         asyncio.run(read_all(long))
         assert len(long.listing.unreadable[0][1]) <= 500
-        assert len(Index(path).rows) == kept
-    assert Index(path).find_earlier(known.stamp) == "damaged"
+        assert len(open_index(path).rows) == kept
+    assert open_index(path).find_earlier(known.stamp) == "damaged"
 
 
 @pytest.mark.parametrize("error", [msgspec.DecodeError("cut"), ValueError("embedded null byte")])

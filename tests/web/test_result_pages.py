@@ -9,6 +9,7 @@ import re
 import shutil
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
@@ -302,11 +303,11 @@ class Library:
 @pytest.fixture
 def state(served: Path) -> ServerState:
     files = [known(served / f"{name}.tkperf") for name in NAMES] + [known(served / "rack.batch")]
-    index = Index(None)
     rows: tuple[RunRow | BatchRow, ...] = (a_row(1), a_row(2), a_batch(*(f"{name}.tkperf" for name in NAMES)))
-    for file, row in zip(files, rows, strict=True):
-        index.put(file.stamp, row)
-    library: Any = Library(build_listing(FoundFiles(files=tuple(files)), index))
+    with closing(Index(None)) as index:
+        for file, row in zip(files, rows, strict=True):
+            index.put(file.stamp, row)
+        library: Any = Library(build_listing(FoundFiles(files=tuple(files)), index))
     workers: Any = Workers()
     return ServerState(library=library, workers=workers, kept=PageCache(None), charts=ChartScript(workers))
 
