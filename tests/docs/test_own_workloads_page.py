@@ -46,7 +46,7 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
         outputs[command.split()[0]] = done.output
     assert "Pages at rising demand" in outputs["workload"]
     assert "fill 2 × 240.1 GB" in outputs["plan"]
-    document = json.loads((tmp_path / "rehearsal.json").read_text())
+    document = json.loads((tmp_path / "pages.json").read_text())
     (test,) = document["tests"]
     assert (test["name"], test["title"]) == ("database", "Database pages, log and backup")
     assert [section["name"] for section in test["sections"]] == [
@@ -54,7 +54,7 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
         "Pages at rising demand",
         "Backup",
     ]
-    page = (tmp_path / "rehearsal.html").read_text()
+    page = (tmp_path / "pages.html").read_text()
     assert "OWN WORKLOAD: Database pages, log and backup is a test of a workload file" in page
     assert "pages: RND 8k 90 % + 64k 10 %, R/W 70/30, TC 4 / QD 32" in page
     assert {path.name for path in (tmp_path / "tables").iterdir()} >= {"cells.csv", "slices.csv"}
