@@ -130,8 +130,8 @@ def test_the_course_of_a_stream_is_described_as_the_page_on_reports_says(folder:
 
 
 def test_the_comparison_says_what_its_page_quotes(folder: Path) -> None:
-    """The page about comparing quotes three parts of the command's output: the title, the lines of the decision, and
-    the verdict.
+    """The page about comparing quotes the command's output: the title, the number of runs, the verdict, the line of
+    each run, and the lines of the decision.
     """
     said = call("compare", folder / "rehearsal.tkperf", folder / "nvme.tkperf").replace("rehearsal", "sata")
     text = read("docs/how-to/comparing.md")
@@ -141,9 +141,10 @@ def test_the_comparison_says_what_its_page_quotes(folder: Path) -> None:
     assert lines
     for line in lines:
         assert line in said
-    for quoted in re.findall(r"SIMULATED\. (Comparable[\w ]*: .*?) nvme: (better at .*?), \.\.\.", text):
-        for part in quoted:
-            assert part in said
+    (quoted,) = re.findall(
+        r"sata at \d (2 runs, .*?) (SIMULATED\. Comparable[\w ]*: .*?) (sata: .*?) (nvme: better at .*?), \.\.\.", text
+    )
+    assert " ".join(quoted) in said
 
 
 @pytest.fixture(scope="module")
