@@ -55,7 +55,26 @@ def test_each_way_of_installing_is_recognised(prefix: Path, tmp_path: Path, file
     assert not found.in_container
     complete = way in {Way.MAKE_INSTALL, Way.DEBIAN_PACKAGE}
     assert ("tkperf completion --help" not in texts(found)) == complete
-    assert ("man" not in texts(found)) == (complete or way is Way.PIPX)
+    assert ("man" not in texts(found)) == complete
+
+
+def test_pipx_without_man_pages_is_noticed(prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old pipx links only the program, not the man pages. The message then contains the command that shows the page
+    in the environment. A newer pipx links the pages next to the folder of the programs, or in PIPX_MAN_DIR.
+    """
+    (prefix / "pipx_metadata.json").write_text("{}")
+    monkeypatch.delenv("PIPX_MAN_DIR", raising=False)
+    local = tmp_path / "local"
+    (local / "bin").mkdir(parents=True)
+    monkeypatch.setattr(sys, "argv", [str(program(local / "bin"))])
+    assert f"did not install the man pages [man -l {prefix}/share/man/man1/tkperf.1]" in texts(read_installation())
+    for folder in (tmp_path / "pages", local / "share/man"):
+        (folder / "man1").mkdir(parents=True)
+        (folder / "man1/tkperf.1").touch()
+        monkeypatch.setenv("PIPX_MAN_DIR", str(tmp_path / "pages"))
+        assert "man pages" not in texts(read_installation())
+        monkeypatch.delenv("PIPX_MAN_DIR")
+    assert "man pages" not in texts(read_installation())
 
 
 def test_a_checkout_is_recognised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

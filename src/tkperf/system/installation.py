@@ -25,6 +25,9 @@ EXTRAS = {
     "serve": ("tkperf serve needs", ("starlette", "uvicorn")),
     "parquet": ("Parquet files need", ("pyarrow",)),
 }
+_IN_MAN = "man1/tkperf.1"
+# The man page of the program, relative to the prefix of an installation.
+_MAIN_PAGE = f"share/man/{_IN_MAN}"
 # Files that container managers create in each container, with the name of the manager.
 CONTAINER_FILES = {".dockerenv": "Docker", "run/.containerenv": "Podman"}
 # This file contains the name of the container manager.
@@ -93,7 +96,7 @@ def read_installation(root: Path = Path("/")) -> Installation:
         place=Path(sys.prefix),
         program=program,
         in_container=in_container,
-        gaps=(*_find_gaps(way, in_container=in_container), *_look_at_sudo(program)),
+        gaps=(*_find_gaps(way, program, in_container=in_container), *_look_at_sudo(program)),
     )
 
 
@@ -150,7 +153,14 @@ def _find_program() -> Path:
     return Path(sys.prefix) / "bin/tkperf"
 
 
-def _find_gaps(way: Way, *, in_container: bool) -> Iterator[Gap]:
+def _has_linked_pages(program: Path) -> bool:
+    """Return whether pipx linked the man pages of its environment. pipx 1.1.0 of Debian 12 links only the programs."""
+    folder = os.environ.get("PIPX_MAN_DIR")
+    # By default, pipx links the pages next to the folder of the programs: ~/.local/bin and ~/.local/share/man.
+    return (program.parents[1] / _MAIN_PAGE).exists() or (folder is not None and (Path(folder) / _IN_MAN).exists())
+
+
+def _find_gaps(way: Way, program: Path, *, in_container: bool) -> Iterator[Gap]:
     for extra, (what, modules) in EXTRAS.items():
         if any(find_spec(module) is None for module in modules):
             yield Gap(text=f"{what} more packages: {how_to_install(extra)}")
@@ -158,9 +168,14 @@ def _find_gaps(way: Way, *, in_container: bool) -> Iterator[Gap]:
         text = "the checkout may change during a run, and its tkperf is on no PATH: install it for all users"
         yield Gap(text=text, command="sudo make install")
     elif way is Way.ARCHIVE:
-        pages = Path(sys.prefix).parent / "share/man/man1/tkperf.1"
+        pages = Path(sys.prefix).parent / _MAIN_PAGE
         yield Gap(text="man does not find the man pages of the archive", command=f"man -l {shlex.quote(str(pages))}")
-    elif way not in (*_COMPLETE, Way.PIPX):
+    elif way is Way.PIPX:
+        if not _has_linked_pages(program):
+            pages = Path(sys.prefix) / _MAIN_PAGE
+            text = "this version of pipx did not install the man pages"
+            yield Gap(text=text, command=f"man -l {shlex.quote(str(pages))}")
+    elif way not in _COMPLETE:
         yield Gap(text="no man pages are installed: read the same text with --help", command="tkperf ssd --help")
     if way not in _COMPLETE:
         yield Gap(text="shells do not complete the words of tkperf yet", command="tkperf completion --help")
