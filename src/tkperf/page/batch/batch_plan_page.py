@@ -26,8 +26,8 @@ from tkperf.page.page import Block, Column, Note, NotesView, ReportView, TableVi
 from tkperf.page.plan import NOTHING_WRITTEN, describe_amounts, describe_clock, describe_conditions, describe_shares
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 
-# The greatest number of names or reasons in a verdict. A longer verdict would not be clearer. The page itself contains
-# all names and reasons.
+# The greatest number of reasons in a verdict. A longer verdict would not be clearer. The page itself contains all
+# reasons.
 _MOST_NAMED = 3
 # Conditions of a run that the tables already contain. The page therefore does not repeat these conditions.
 _IN_TABLES = ("device", "writes")
@@ -113,9 +113,10 @@ def _refusals(estimate: BatchEstimate) -> Iterator[str]:
     if whys:
         whole = format_count(len(estimate.drives), "drive")
         yield f"{len(whys)} of {whole}, and the batch with them"
-        yield from whys[:_MOST_NAMED]
         if len(whys) > _MOST_NAMED:
-            yield f"and {len(whys) - _MOST_NAMED} more below"
+            yield "the reason of each drive is below"
+        else:
+            yield from whys
     if estimate.refused:
         yield estimate.refused
 
