@@ -16,6 +16,7 @@ from tests.builders import run_info, simulate
 from tkperf.cli.main import cli
 from tkperf.cli.output import write_output
 from tkperf.model.errors import UsageError
+from tkperf.procedures import SSD_TESTS
 from tkperf.render.terminal.console import plain
 
 
@@ -53,6 +54,19 @@ def test_a_pipe_gets_each_text_as_one_line(tmp_path: Path) -> None:
     simulate(tmp_path, run_info(device_description=described))
     shown = CliRunner().invoke(cli, ["show", "--full", str(tmp_path / "run.tkperf")]).stdout
     assert described in shown
+
+
+def test_a_grid_of_rates_points_to_all_rates_of_writes(tmp_path: Path) -> None:
+    """The headline figure of the test ``interference`` shows one rate of writes. The first screen therefore states
+    which command shows the other rates of writes. The first screen of other tests does not mention rates.
+    """
+    for name in ("interference", "lat"):
+        folder = tmp_path / name
+        folder.mkdir()
+        simulate(folder, run_info(), suite={name: SSD_TESTS[name]})
+        shown = CliRunner().invoke(cli, ["show", str(folder / "run.tkperf")]).stdout
+        assert "--full  all tables and charts, here" in shown
+        assert ("with all rates of writes" in shown) == (name == "interference")
 
 
 def test_what_was_written_before_stays_until_the_new_one_is_complete(tmp_path: Path) -> None:

@@ -82,8 +82,8 @@ def describe_ended(path: Path, record: RunRecord) -> tuple[str, ...]:
     return (f"{name} has ended: {record.status.value}{because}", results, go_on)
 
 
+_FULL = f"tkperf show {RUN_FILE} --full"
 _POINTERS = (
-    (f"tkperf show {RUN_FILE} --full", "all tables and charts, here"),
     (f"tkperf report {RUN_FILE}", "the HTML page; --pdf FILE: for print"),
     ("tkperf report --help", "CSV, JSON, Markdown and other formats"),
 )
@@ -106,7 +106,10 @@ def print_run(path: Path, *, full: bool = False) -> None:
     if full:
         print_page(view, open_console(), going_on=going_on)
         return
-    pointers = list(_POINTERS)
+    # The headline figure of this test shows only one rate of writes of its grid.
+    grid = any(test.name == "interference" for test in result.tests)
+    everything = "all tables and charts, here, with all rates of writes" if grid else "all tables and charts, here"
+    pointers = [(_FULL, everything), *_POINTERS]
     if running:
         pointers.append((f"tkperf attach {RUN_FILE}", "watch the run until it ends"))
     elif record.status is not RunStatus.COMPLETE and not record.info.imported:
