@@ -244,7 +244,7 @@ def test_device_statistics_win_over_a_unit_that_contradicts_them(name: str, raw:
     facts = tool.parse_drive_facts(odd, drive="x")
     (reason,) = facts.contradictions
     assert name in reason
-    assert f"Logical Sectors {what}) to {sectors * 512:,} bytes" in reason
+    assert f"(Logical Sectors {what}) report {sectors * 512:,} bytes" in reason
     assert tool.needs_statistics(odd)
     reading = read(odd)
     assert (reading.host_written_bytes, reading.host_read_bytes) == (sectors * 512, sectors * 512)
