@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -86,18 +87,26 @@ def test_a_file_that_has_gone_is_refused(known: KnownFile) -> None:
         reach(known)
 
 
+def count_descriptors(path: Path) -> int:
+    """Return how many descriptors of this process refer to the file."""
+    descriptors = Path("/proc/self/fd").iterdir()
+    return [os.path.realpath(each) for each in descriptors].count(os.path.realpath(path))
+
+
 @pytest.mark.usefixtures("confined")
 @pytest.mark.parametrize("briefly", [False, True])
 def test_a_link_that_appears_after_the_look_is_refused(known: KnownFile, tmp_path: Path, briefly: bool) -> None:
     """If a link replaces a file for a moment, the server does not read the target of the link. This applies even if the
-    checks before and afterwards find the original file.
+    checks before and afterwards find the original file. The target does not remain open.
     """
     outside, writer = a_run(tmp_path, 1)
     path = reach(known)
     path.unlink()
     path.symlink_to(outside)
-    with pytest.raises(RunFileError, match="leads to a place outside the served folders"):
+    of_writer = count_descriptors(outside)
+    with pytest.raises(RunFileError, match="leads to a place outside the served folders") as refused:
         RunFile(path, briefly=briefly)
+    assert count_descriptors(outside) == of_writer, refused.value
     writer.close()
     with pytest.raises(InputFileError, match="leads to a place outside the served folders"):
         read_input(path, what="batch", limit_bytes=1 << 30)

@@ -15,7 +15,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -251,23 +251,21 @@ def open_metered(
     status = _require_database(path)
     # The file may have become larger after it was read.
     meter = Meter(status.st_size if content is None else len(content))
-    if content is None:
-        with only_confined():
-            db = _open(path, status, LOCKED_S if locked_s is None else locked_s)
-    else:
-        db = sqlite3.connect(":memory:", isolation_level=None)
-        if content:
-            db.deserialize(content)
-    db.text_factory = text_or_bytes
-    try:
+    with ExitStack() as on_refusal:
+        if content is None:
+            with only_confined():
+                db = on_refusal.enter_context(closing(_open(path, status, LOCKED_S if locked_s is None else locked_s)))
+        else:
+            db = on_refusal.enter_context(closing(sqlite3.connect(":memory:", isolation_level=None)))
+            if content:
+                db.deserialize(content)
+        db.text_factory = text_or_bytes
         meter.watch(db)
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA cell_size_check = ON")
         db.execute("PRAGMA mmap_size = 0")
         _require_plain_tables(db, path)
-    except BaseException:
-        db.close()
-        raise
+        on_refusal.pop_all()  # the database is not refused, so it remains open
     return db, meter
 
 
