@@ -107,7 +107,7 @@ def print_run(path: Path, *, full: bool = False) -> None:
         print_page(view, open_console(), going_on=going_on)
         return
     # The headline figure of this test shows only one rate of writes of its grid.
-    grid = any(test.name == "interference" for test in result.tests)
+    grid = any(section.grid_rules is not None for test in result.tests for section in test.sections)
     everything = "all tables and charts, here, with all rates of writes" if grid else "all tables and charts, here"
     pointers = [(_FULL, everything), *_POINTERS]
     if running:
