@@ -21,7 +21,6 @@ The following choices apply to every job:
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -37,13 +36,13 @@ from tkperf.model.workload import (
     Stream,
     Workload,
     key_of_stream,
+    name_section,
     split_regions,
 )
 
 # A step may be faster than the preceding step. If it is faster than this factor allows, it accesses a part of the
 # region a second time, which is harmless.
 SPEED_MARGIN = 1.1
-_NOT_IN_A_HEAD = re.compile(r"[^A-Za-z0-9._-]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +100,7 @@ def _section_lines(
     delay (``startdelay``) counts from the start of fio. If threads execute ``prerun``, a delay after ``prerun``
     therefore replaces fio's own delay.
     """
-    workload, span, section = stream.workload, _span_of(stream.workload, active), _section_head(stream.name)
+    workload, span, section = stream.workload, _span_of(stream.workload, active), f"[{name_section(stream.name)}]"
     lines = [*_pattern_lines(workload), *_pace_lines(workload), _runtime_line(duration_s - stream.delay_s)]
     if stream.delay_s:
         delay = f"{stream.delay_s:.3f}"
@@ -110,17 +109,6 @@ def _section_lines(
         return ["", section, *lines, *_random_lines(workload, span)]
     places = _places_in_order(workload, span, starts_bytes)
     return [line for place in places for line in ("", section, *lines, *place)]
-
-
-def _section_head(name: str) -> str:
-    """Return the head of a stream's section. The name is from a user's file. fio must not interpret it as an option.
-
-    fio treats a section whose name begins with "global" as options for the sections below it. For ``exec_prerun``, fio
-    inserts the name without quotes into a shell command (``exec_string`` in fio's ``backend.c``). A space would
-    therefore add arguments to the command, and the threads would not wait.
-    """
-    plain = _NOT_IN_A_HEAD.sub("_", name)
-    return f"[_{plain}]" if plain.startswith("global") else f"[{plain}]"
 
 
 def _is_in_order(workload: Workload) -> bool:

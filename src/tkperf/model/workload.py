@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -385,11 +386,23 @@ class Stream:
 
 NAME_OF_TOTAL = "all"
 SUFFIX_OF_FLUSHES = ", flushes"
+_NOT_IN_A_SECTION = re.compile(r"[^A-Za-z0-9._-]")
 
 
 def is_reserved_name(name: str) -> bool:
     """Return whether a stream cannot have this name, because results use it for the total or for flushes."""
     return name == NAME_OF_TOTAL or name.endswith(SUFFIX_OF_FLUSHES)
+
+
+def name_section(stream: str) -> str:
+    """Return the name of a stream's section in a job of fio. The name of the stream is from a user's file.
+
+    fio treats a section whose name begins with "global" as options for the sections below it. For ``exec_prerun``, fio
+    inserts the name without quotes into a shell command (``exec_string`` in fio's ``backend.c``). A space would
+    therefore add arguments to the command, and the threads would not wait.
+    """
+    plain = _NOT_IN_A_SECTION.sub("_", stream)
+    return f"_{plain}" if plain.startswith("global") else plain
 
 
 def combine(streams: Sequence[Stream]) -> Workload:

@@ -46,6 +46,7 @@ from tkperf.model.workload import (
     Workload,
     Zone,
     combine,
+    name_section,
 )
 from tkperf.runfile.columns import (
     DIRECTIONS,
@@ -438,11 +439,10 @@ def with_streams(step: StepRecord, rows: Sequence[Columns]) -> StepRecord:
     return replace(step, workload=load, measurement=measured)
 
 
-# The first line of each job that tkperf writes for fio, the head of a section, and the characters that tkperf replaces
-# by "_" in a head (``engine.fio_job``). A job of a simulated drive is one line that contains the names.
+# The first line of each job that tkperf writes for fio, and the head of a section. A job of a simulated drive is one
+# line that contains the names.
 _JOB_OF_FIO = "[global]\n"
 _SECTION_HEAD = re.compile(r"^\[(.+)\]$", re.MULTILINE)
-_NOT_IN_A_HEAD = re.compile(r"[^A-Za-z0-9._-]")
 _JOB_OF_SIMULATION = "; SIMULATED step: "
 
 
@@ -455,7 +455,7 @@ def _require_names_of_job(load: Workload, job: str) -> None:
     names = [stream.name for stream in load.together]
     if job.startswith(_JOB_OF_FIO):
         heads = set(_SECTION_HEAD.findall(job)) - {"global"}
-        strange = [name for name in names if heads and not heads & _heads_of(name)]
+        strange = [name for name in names if heads and name_section(name) not in heads]
     elif job.startswith(_JOB_OF_SIMULATION):
         is_same = job.startswith(_JOB_OF_SIMULATION + " + ".join(names))
         strange = [] if is_same else [name for name in names if name not in job] or names
@@ -463,11 +463,6 @@ def _require_names_of_job(load: Workload, job: str) -> None:
         strange = []
     if strange:
         raise ValueError(f"the job of the step has no stream named {on_one_line(strange[0])}")
-
-
-def _heads_of(name: str) -> set[str]:
-    plain = _NOT_IN_A_HEAD.sub("_", name)
-    return {plain, f"_{plain}"}
 
 
 def _parse_part(columns: Columns) -> StreamPart:
