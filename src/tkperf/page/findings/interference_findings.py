@@ -18,7 +18,7 @@ from tkperf.analysis.loads_together import (
 )
 from tkperf.analysis.results import SectionResult, TestResult
 from tkperf.model.units import NOT_MEASURED, format_block_size_kib, format_number
-from tkperf.page.words.uncertainty import describe_flags
+from tkperf.page.words.uncertainty import describe_factor_with_ends, describe_flags, format_change_percent
 from tkperf.procedures.interference import FIRST_CELL_AGAIN
 
 # If the interval of a factor contains 1, and the ratio between its ends does not exceed this value, the factor counts
@@ -46,10 +46,7 @@ def describe_factor(effect: NeighbourEffect) -> str:
         return NOT_MEASURED
     if effect.kept_share is not None:
         return f"at least {effect.factor:.3g} ×, as the reader did {100 * effect.kept_share:.0f} % of its rate"
-    known = effect.uncertainty
-    if known is None or known.low is None or known.high is None:
-        return f"{effect.factor:.3g} ×"
-    return f"{effect.factor:.3g} × ({known.low:.3g} to {known.high:.3g})"
+    return describe_factor_with_ends(effect.factor, effect.uncertainty)
 
 
 _WHY_NOT = {
@@ -119,7 +116,7 @@ def _describe_drift(test: TestResult, section: SectionResult) -> str:
 
 
 def _format_drift(drift: float) -> str:
-    return f"{drift:+.0f} %" if abs(drift) >= 10 else f"{drift:+.2g} %"
+    return f"{'-' if drift < 0 else '+'}{format_change_percent(abs(drift))} %"
 
 
 def find_drift(test: TestResult, section: SectionResult) -> float | None:

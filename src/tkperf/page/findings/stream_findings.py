@@ -17,6 +17,7 @@ from tkperf.model.units import format_count, format_latency, format_number
 from tkperf.model.workload import ActiveRange, Workload
 from tkperf.page.naming import list_words, name_figure
 from tkperf.page.words.time_course import name_rounds
+from tkperf.page.words.uncertainty import describe_factor_with_ends
 
 # If there are more streams, a sentence about all of them would be too long.
 _MOST_STREAMS = 6
@@ -157,9 +158,7 @@ def _describe_change(stream: StreamFigures, alone: CellResult) -> str:
     if quantity is not TAIL:
         return f"{stream.name} reaches {format_number(100 * value / before)} % of its {quantity.label}"
     known = build_ratio(value, cell.uncertainty_of(quantity), before, alone.uncertainty_of(quantity))
-    has_ends = known is not None and known.low is not None and known.high is not None
-    interval = f" ({known.low:.3g} to {known.high:.3g})" if known is not None and has_ends else ""
-    return f"the p99 latency of {stream.name} is {value / before:.3g} ×{interval}"
+    return f"the p99 latency of {stream.name} is {describe_factor_with_ends(value / before, known)}"
 
 
 def _describe(stream: StreamFigures) -> str:

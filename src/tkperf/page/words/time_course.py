@@ -23,6 +23,7 @@ from tkperf.model.units import (
     format_window,
 )
 from tkperf.page.naming import name_within
+from tkperf.page.words.uncertainty import format_change_percent
 
 MOST_SENTENCES = 8
 _SAME_PERIOD = 0.01  # as a share of the period of the spikes
@@ -132,8 +133,7 @@ def describe_still_changing(timeline: Timeline) -> str:
     if change is None:
         return "still changing at the end"
     verb = "falling" if change < 0 else "rising"
-    percent = f"{abs(change):.0f}" if abs(change) >= 10 else f"{abs(change):.2g}"
-    return f"still {verb} at the end, by {percent} % in the last quarter"
+    return f"still {verb} at the end, by {format_change_percent(abs(change))} % in the last quarter"
 
 
 def _amount(timeline: Timeline, level: RateLevel) -> str:

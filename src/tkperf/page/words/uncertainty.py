@@ -231,6 +231,18 @@ def two_digits(value: float) -> str:
     return f"{round(value, after):,.{max(after, 0)}f}"
 
 
+def format_change_percent(percent: float) -> str:
+    """Return the amount of a change in %: a whole number from 10 on, and two significant digits below."""
+    return f"{percent:.0f}" if abs(percent) >= 10 else f"{percent:.2g}"
+
+
+def describe_factor_with_ends(factor: float, known: Uncertainty | None) -> str:
+    """Return a factor with its interval: ``2.31 × (2.29 to 2.33)``. Without both ends, return only the factor."""
+    if known is None or known.low is None or known.high is None:
+        return f"{factor:.3g} ×"
+    return f"{factor:.3g} × ({known.low:.3g} to {known.high:.3g})"
+
+
 NOT_WATCHED = "not watched"
 NOT_COMPARED = "I/O of others not compared"
 _ALL = "fills included"
