@@ -4,7 +4,7 @@ each cell, and the window so far.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tkperf.analysis.loads_together import CellState
@@ -288,7 +288,7 @@ def _cells(state: RunState) -> CellHistories | None:
     if state.compares_reads:
         title = f"Reads, {state.quantity.title}, {several} by {several}"
         # A neighbour can also be a stream that only reads, but the reader is always the first stream.
-        loads = [load for load in shown if load.stream is None and not load.flushes]
+        loads = _list_whole_loads(shown)
         names = tuple(_name_row_of_reads(load, state.cell_states.get(load)) for load in loads)
         shown = {_read_key(load): state.histories.get(_read_key(load), []) for load in loads}
         current = None if current is None else _read_key(current)
@@ -298,6 +298,11 @@ def _cells(state: RunState) -> CellHistories | None:
     return CellHistories(
         title=title, values=shown, current=current, names=names, part=several, unit=unit_for_people(state.quantity.unit)
     )
+
+
+def _list_whole_loads(loads: Iterable[Workload]) -> list[Workload]:
+    """Return the loads without the keys of single streams and of flushes."""
+    return [load for load in loads if load.stream is None and not load.flushes]
 
 
 def _read_key(load: Workload) -> Workload:
@@ -331,25 +336,21 @@ def _grid(state: RunState) -> LiveGrid | None:
     rules = state.grid_rules
     if rules is None or not state.compares_reads:
         return None
-    loads = [load for load in state.histories if load.stream is None and not load.flushes]
-    if state.current_cell is not None and state.current_cell not in loads:
-        loads.append(state.current_cell)
-    at = {_find_rates(load): load for load in loads}
-    up, across = (sorted({rates[side] for rates in at}) for side in (1, 0))
-    up.reverse()
+    at = {_find_rates(load): load for load in _list_whole_loads(state.histories)}
+    now = None if state.current_cell is None else _find_rates(state.current_cell)
+    if now is not None and state.current_cell is not None:
+        at.setdefault(now, state.current_cell)
+    across = sorted({reads for reads, _ in at})
+    up = sorted({writes for _, writes in at}, reverse=True)
     rows = [[at.get((reads, writes)) for reads in across] for writes in up]
     squares = tuple(tuple(None if load is None else _square(state, load) for load in row) for row in rows)
-    places = (
-        (row, column) for row, loads_ in enumerate(rows) for column, load in enumerate(loads_) if load is not None
-    )
-    current = next((place for place in places if rows[place[0]][place[1]] == state.current_cell), None)
     words = {square.word for row in squares for square in row if square is not None}
     return LiveGrid(
         title=f"Reads, {state.quantity.title}, limit {format_number(rules.latency_limit_us)}",
         rows=tuple(up),
         columns=tuple(across),
         squares=squares,
-        current=current,
+        current=None if now is None else (up.index(now[1]), across.index(now[0])),
         words="; ".join(f"{word}: {meaning}" for word, meaning in _MEANINGS.items() if word in words),
     )
 
