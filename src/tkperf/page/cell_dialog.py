@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -59,9 +59,6 @@ ALL, WINDOW = "all", "window"
 # Level 6 is the default of zlib. With this level, a page of all tests is 2 % smaller than with level 1, and the
 # compression takes the same time.
 _LEVEL = 6
-# A series with at least this number of values is compressed in both forms only if the first part of the series does not
-# show which form is clearly shorter.
-_LEAST_SAMPLED, _SAMPLED_PART, _CLEARLY_SHORTER = 1 << 14, 8, 0.9
 # Start times are rounded to 10 ms, because a drawing cannot show smaller differences. The edges of a histogram are
 # whole nanoseconds.
 _STARTS_A_SECOND, _NS_IN_US = 100, 1000
@@ -288,9 +285,8 @@ def _build_parts(shown: ShownSection, detail: CellDetail, directions: Sequence[I
     found = [cells.get(part.number) for part in parts]
     facts = [_part_facts(cell, detail) for cell in found]
     names = tuple(dict.fromkeys(name for of_part in facts for name in of_part))
-    keys = [quantity.key for quantity in MARKABLE]
     # In an array of floating-point numbers, None becomes NaN.
-    latencies = [[None] * len(keys) if cell is None else [cell.all[key] for key in keys] for cell in found]
+    latencies = [[None if cell is None else cell.value(quantity) for quantity in MARKABLE] for cell in found]
     return PartsView(
         name=shown.section.part_name,
         numbers=tuple(part.number for part in parts),
@@ -326,8 +322,7 @@ def _cells_of(shown: ShownSection, detail: CellDetail) -> Mapping[int, CellResul
 def _part_facts(cell: CellResult | None, detail: CellDetail) -> dict[str, str]:
     if cell is None:
         return {}
-    figures = cell.all
-    facts = {name: format_number(figures[quantity.key], quantity.digits) for name, quantity in SHOWN.items()}
+    facts = {name: format_number(cell.value(quantity), quantity.digits) for name, quantity in SHOWN.items()}
     facts.update((*_in_lines(cell, detail), *_host_facts(cell)))
     return facts
 
@@ -373,18 +368,11 @@ def pack_single(values: NDArray[np.float32]) -> str:
 
     After the prefix ``f:``, the bytes of each number follow each other. After the prefix ``s:``, the first bytes of all
     numbers are followed by all second bytes, and so on. The second form is usually shorter, except if many values are
-    equal. If one form of the first numbers of a long series is clearly shorter, this form is used for the whole series.
+    equal.
     """
     single = values.astype("<f4")
-    forms: dict[str, Callable[[NDArray[np.float32]], bytes]] = {"f": _join, "s": _shuffle}
-    if single.size >= _LEAST_SAMPLED:
-        # The compression of a day of seconds takes long, so a part of the numbers decides if the difference is clear.
-        part = single[: single.size // _SAMPLED_PART]
-        sizes = {form: len(zlib.compress(regroup(part), _LEVEL)) for form, regroup in forms.items()}
-        shorter = min(forms, key=sizes.__getitem__)
-        if sizes[shorter] <= _CLEARLY_SHORTER * max(sizes.values()):
-            forms = {shorter: forms[shorter]}
-    return min((f"{form}:{_compress(regroup(single))}" for form, regroup in forms.items()), key=len)
+    forms = (f"f:{_compress(single.tobytes())}", f"s:{_compress(_shuffle(single))}")
+    return min(forms, key=len)
 
 
 def pack_integers(values: NDArray[np.float64] | NDArray[np.int64], *, stride: int = 1, divisor: int = 1) -> str:
@@ -403,10 +391,6 @@ def pack_integers(values: NDArray[np.float64] | NDArray[np.int64], *, stride: in
     # Zigzag encoding converts small positive and negative differences to small unsigned numbers.
     zigzag = ((steps << 1) ^ (steps >> 63)).astype("<u4")
     return f"i,{stride},{divisor}:{_compress(_shuffle(zigzag))}"
-
-
-def _join(words: NDArray[np.float32]) -> bytes:
-    return words.tobytes()
 
 
 def _shuffle(words: NDArray[np.float32] | NDArray[np.uint32]) -> bytes:
