@@ -87,7 +87,7 @@ def _require_claims_file(claims_file: Path) -> None:
 @click.option(
     "--require-confidence",
     is_flag=True,
-    help="A claim also fails if the value meets the claim only within the uncertainty, or if the value has no "
+    help="A claim also does not pass if the value meets the claim only within the uncertainty, or if the value has no "
     "uncertainty.",
 )
 def check(

@@ -37,7 +37,7 @@ DESCRIPTORS = 64
     "socket_path",
     type=RunFolder(),
     metavar="PATH",
-    help="Listen at this Unix socket instead of a port. Only you can open the socket.",
+    help="Listen on this Unix socket instead of a port. Only you can open the socket.",
 )
 @click.option("--allow-root", is_flag=True, help="Serve as root. Without this option, tkperf refuses to serve as root.")
 def serve(folders: tuple[Path, ...], host: str, port: int, socket_path: Path | None, allow_root: bool) -> None:

@@ -131,7 +131,7 @@ def _runtime_s(runtime: str | None) -> float | None:
 @click.group(cls=CommandGroup)
 def workload() -> None:
     """Check, convert and explain the files of your own tests. A workload file in TOML describes the loads, the phases
-    and the rule of steady state of a test.
+    and the steady-state rule of a test.
 
     'tkperf ssd', 'hdd' and 'raid' run such a test with --test FILE.toml. You can report and compare the results like
     the results of any other test. 'tkperf workload keys' lists every key of a workload file.
@@ -156,8 +156,8 @@ def keys() -> None:
 def show(**options: Any) -> None:
     """Check a workload file, and describe what the test would measure.
 
-    The output describes the test step by step. If the file does not set TC, QD, the preconditioning or the rule of
-    steady state, tkperf uses the values of the profile.
+    The output describes the test step by step. If the file does not set TC, QD, the preconditioning or the steady-state
+    rule, tkperf uses the values of the profile.
 
     \b
     Examples:
