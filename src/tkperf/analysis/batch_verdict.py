@@ -129,7 +129,7 @@ class BatchDriveResult:
 
     @property
     def is_done(self) -> bool:
-        """Return whether the run of the drive is complete and its results can be read."""
+        """Return whether the run of the drive is complete and the results of the run can be read."""
         return self.state.stage is DriveStage.DONE and self.result is not None
 
 
@@ -155,7 +155,7 @@ class BatchResult:
 
     Attributes:
         drives: the drives in the order of the batch.
-        groups: the cohorts, the largest first. Empty if no model has enough drives, or if the drives have no results in
+        groups: the cohorts, the largest first; empty if no model has enough drives, or if the drives have no results in
             common.
         not_compared: the reason why the drives are not compared; empty if the drives are compared.
     """
@@ -327,11 +327,11 @@ def _codes_of(one: BatchDriveResult) -> Iterator[VerdictCode]:
 def exit_code_of(state: BatchState, *, claims_pass: bool | None = None) -> int:
     """Return the exit code of a batch.
 
-    The exit code is 0 if all drives are done, and 1 if all drives are done but a claim is not met or not judged.
-    Otherwise, the exit code is the gravest code of the drives that are not done. The gravest code is a number that
-    tkperf does not use, followed by 70, 3, 4, 5, 6, 2 and 130. A drive counts as stopped (code 130) if its process was
-    killed or stopped, if its consent has ended, or if its run has not ended. ``tkperf resume`` continues with such
-    drives.
+    If all drives are done, the exit code is 0, or 1 if a claim is not met or not judged. Otherwise, the exit code is
+    the gravest code of the drives that are not done. A number that tkperf does not use is the gravest code. The next
+    codes, in descending order of gravity, are 70, 3, 4, 5, 6, 2 and 130. A drive counts as stopped (code 130) if its
+    process was killed or stopped, if its consent has ended, or if its run has not ended. ``tkperf resume`` continues
+    with such drives.
 
     Args:
         claims_pass: whether every drive meets all claims, or None if the batch has no claims.
@@ -358,8 +358,8 @@ def find_batch_remaining_s(
 ) -> tuple[float, float] | None:
     """Return the shortest and the longest time until all drives are done, or None if unknown.
 
-    The function assumes that a waiting drive begins when a running drive has ended, and that the waiting drive takes as
-    long as the longest known run time in ``whole``.
+    The function assumes that the run of a waiting drive begins when the run of another drive has ended, and that the
+    run of a waiting drive takes as long as the longest known run in ``whole``.
 
     Args:
         running: the shortest and the longest remaining time of each running drive, in s, or None if not known.

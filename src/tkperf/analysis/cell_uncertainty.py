@@ -134,7 +134,7 @@ def _of_cell(
         of_chance = {**means, **_of_percentiles(cell, window, histograms, basis)}
         if not level:
             of_chance = dict.fromkeys(of_chance, Uncertainty(reason=NOT_LEVEL))
-        if section.steady_of(cell.workload) is False:  # if the figure is not in steady state, it has no level
+        if section.steady_of(cell.workload) is False:  # a figure that is not in steady state has no level
             of_chance = {key: replace(one, level=None) for key, one in of_chance.items()}
         found[direction.value] = {**_of_others(cell, window), **of_chance}
     return CellUncertainty(**found)

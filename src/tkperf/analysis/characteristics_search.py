@@ -44,15 +44,15 @@ LEAST_DONE = 0.99
 The same share decides whether the device completed too few of the offered I/Os.
 """
 MOST_SATURATED_RANGE = 0.20
-"""The greatest difference between the rates of saturated levels, as a share of their mean. The PTS allows the same
-range within a steady window.
+"""The greatest allowed difference between the rates of saturated levels, as a share of the mean of these rates. The PTS
+allows the same range within a steady window.
 
-If the difference is greater, the rate falls when the offered rate rises. The mean of such rates is not a useful rate of
-the drive.
+If the difference is greater, the rate of the drive falls when the offered rate rises. The mean of such rates is not a
+useful rate of the drive.
 """
 LEAST_BEHIND_S = 0.01
-"""Time in s. The number of I/Os that are offered during this time may wait without counting as a backlog. fio reports
-times with a resolution of 1 ms, and this time is ten times as long.
+"""Time in s. As many I/Os as are offered during this time may wait, and do not count as a backlog. fio reports times
+with a resolution of 1 ms, and this time is ten times as long.
 """
 NOISE_SIGMAS = 3.0
 """Noise can increase the number of I/Os that wait at the end of a level by this number of standard deviations."""
@@ -121,10 +121,10 @@ def has_backlog(cell: CellResult) -> bool:
 
     Too many I/Os wait if their number exceeds the sum of four numbers: the outstanding I/Os that the level allows, the
     I/Os offered in 10 ms, the number of I/Os that random arrivals explain, and the number of I/Os that the noise of the
-    one-second samples explains. The number of waiting I/Os is compared with this sum two times: at the end of the
-    level, and as the median over the second half of the level. A level has a backlog if either number exceeds the sum.
-    Because a median is used, a short stall is not a backlog if the drive later caught up with the offered rate. If a
-    level has few or no samples, only its end is judged.
+    one-second samples explains. Two numbers are compared with this sum: the number of I/Os that wait at the end of the
+    level, and the median number of waiting I/Os over the second half of the level. A level has a backlog if either
+    number exceeds the sum. Because a median is used, a short stall is not a backlog if the drive later caught up with
+    the offered rate. If a level has few or no samples, only the end of the level is judged.
     """
     offered_iops, undone_ios = cell.workload.offered_iops, cell.value(BACKLOG)
     waiting_ios = [ios for ios in (cell.backlog_median_ios, undone_ios) if ios is not None]
@@ -312,7 +312,7 @@ def _levels(section: SectionResult, timeline: Timeline, measured: _Measured) -> 
     """Yield the steady level, and the place at which this level begins.
 
     If nothing was written to the device since the purge, the function also yields the level fresh out of the box and
-    the level that follows it, each with the place at which it ends.
+    the next level, each with the place at which the level ends.
     """
     unit = _unit(timeline)
     fresh = next((level for level in timeline.levels if level.kind is LevelKind.FRESH), None)
@@ -374,10 +374,10 @@ def _drops(timelines: Iterable[Timeline]) -> Iterator[Characteristic]:
 MOST_CACHED = 0.5
 """Largest share of a drive that can be its cache.
 
-If each cell of the cache stores one bit, the cache has at most half of the capacity of flash with two bits in each
-cell. It has at most a third of the capacity of flash with three bits in each cell. The free blocks of a purged drive
-can store at least the capacity of the drive. If the rate falls after an amount between these limits, the cause is not
-certain.
+If each cell of the cache stores one bit, the capacity of the cache is at most half of the capacity of a drive that
+otherwise stores two bits in each cell, and at most a third of the capacity of a drive that otherwise stores three bits
+in each cell. The free blocks of a purged drive can store at least the capacity of the drive. If the rate falls after an
+amount between these limits, the cause is not certain.
 """
 
 

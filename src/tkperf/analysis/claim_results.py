@@ -123,7 +123,7 @@ class ClaimResult:
 
     @property
     def is_confirmed(self) -> bool:
-        """Return whether the claim is met beyond the uncertainty of the value."""
+        """Return whether the value meets the claim by a margin that is greater than the uncertainty of the value."""
         return self.state is ClaimState.MET and self.certain is True
 
 
@@ -239,8 +239,8 @@ class CheckedFile:
 def _find_doubtful(finding: ClaimResult) -> Iterator[LoadCaution]:
     """Yield the cautions about the load that make the value of a claim doubtful.
 
-    If a claim is met although the rate was limited, the limit is no reason for doubt, because the device would not be
-    slower without the limit.
+    If a claim with a lower limit for a rate is met although the load limited the rate, the caution about the limited
+    rate is omitted, because the device would not be slower without a limited rate.
     """
     measure = QUANTITIES.get(finding.about.metric)
     is_rate = measure is not None and measure.better is Better.HIGHER
@@ -339,7 +339,8 @@ def build_finding(
 
 
 def _is_certain(state: ClaimState, sign: str, difference: Uncertainty) -> bool | None:
-    """Return whether the whole interval of value minus limit lies on the same side of zero as the difference itself.
+    """Return whether the whole interval of the difference (the value minus the limit) lies on the same side of zero as
+    the difference.
 
     None means that the interval is not known, or that the state is neither met nor not met.
     """

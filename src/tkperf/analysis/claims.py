@@ -291,7 +291,7 @@ def _holds(claim: Claim, found: Characteristic, state: ClaimState) -> bool:
     could have changed.
 
     A result is final if the recovery was observed or took longer than the claim allows. A result is also final if a
-    rate fell below the claim.
+    rate fell below the limit of the claim.
     """
     if found.measure is RECOVERY:
         return not (claim.not_found and found.value is None)

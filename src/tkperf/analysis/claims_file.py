@@ -108,8 +108,8 @@ class ClaimsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 def parse_claims(text: str, *, file: str) -> ClaimsFile:
-    """Decode a claims file. Error messages contain the name ``file``. The limit for each quantile becomes a separate
-    claim. These claims follow the other claims.
+    """Decode a claims file. ``file`` is the name of the claims file in error messages. The limit for each percentile
+    becomes a separate claim. These claims follow the other claims.
 
     Raises:
         InputFileError: the text is not TOML, the text contains an unknown key, or a claim contains no promise.

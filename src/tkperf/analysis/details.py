@@ -137,8 +137,8 @@ def _details(
     sections: Mapping[tuple[str, str], SectionResult],
 ) -> Iterator[CellDetail]:
     by_cell: dict[tuple[str, Workload], list[tuple[StepRecord, Seconds]]] = {}
-    # The steps of a day share a few objects as their workloads. The identity of such an object is found much faster
-    # than the hash of a combination.
+    # The many steps of a run that takes a day share a few workload objects. A search by the identity of such an object
+    # is much faster than a search by the hash of a combination.
     found: dict[tuple[str, StepKind, int], list[tuple[StepRecord, Seconds]]] = {}
     for step, samples in zip(steps, seconds, strict=True):
         for part in step.parts if step.is_in_results else ():
@@ -266,8 +266,8 @@ class LoadsOfTest:
         return LoadsOfTest(loads=tuple(load for load in self.loads if load.is_fill))
 
     def stretches(self) -> Iterator[tuple[TimedStep, ...]]:
-        """Yield groups of loads that follow each other in one section. A fill is separate from the loads that it
-        prepares.
+        """Yield groups of loads that follow each other in one section. Fills and the loads that follow the fills belong
+        to separate groups.
         """
         return _split(self.loads, lambda before, after: _name(before) != _name(after))
 

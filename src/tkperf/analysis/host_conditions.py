@@ -17,8 +17,8 @@ DISTURBS, ADVICE, UNKNOWN = "would disturb", "advice", "not known"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostCondition:
-    """A finding of the audit, from the run file or from a diagnosis of the host. ``remedy`` is a command or advice. It
-    is empty if no remedy is known.
+    """A finding of the audit, from the run file or from a diagnosis of the host. ``remedy`` is a command or advice.
+    None means that no remedy is known.
     """
 
     title: str
@@ -79,8 +79,8 @@ def _finding(row: dict[str, object], *, named: bool) -> HostCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFact:
-    """A number about the host. It consists of the key in exports, which contains the unit, the title for people, and
-    the function that computes the number.
+    """A number about the host. ``key`` is the name in exports and contains the unit. ``title`` is the name that people
+    read. ``value`` is the function that computes the number.
 
     The function returns None if the number is not known.
     """

@@ -1,5 +1,5 @@
 """Results of loads that run at the same time. The results are the main quantity of each stream, the grid of offered
-reads and writes with its limit, and the effect of neighbours on a reader.
+reads and writes with the highest rates of reads within the limit, and the effect of neighbours on a reader.
 
 A cell of the grid counts only if the drive completed the offered I/Os. In overload, the queue depth limits the latency,
 so an overloaded cell would look too good.
@@ -36,7 +36,9 @@ def find_rate(workload: Workload) -> Quantity:
 
 
 def is_latency_sought(workload: Workload) -> bool:
-    """Return whether the latency is the main result of a load, because the load determines its rate in advance."""
+    """Return whether the latency is the main result of a load. This is the case for flushes and at an offered rate,
+    because the load determines the rate of these I/Os in advance.
+    """
     return workload.offered_iops is not None or workload.flushes
 
 
@@ -83,16 +85,17 @@ class InterferenceCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitPoint:
-    """The highest offered rate of reads within the latency limit while the drive also writes at a given rate.
+    """The highest offered rate of reads at which the latency is within the limit, while the drive also writes at a
+    given rate.
 
     Attributes:
         write_iops, write_bytes_per_s: offered rate of writes. The value 0 means that no writes were offered.
-        read_iops: the highest offered rate of reads for which this rate and all lower rates are within the limit. None
-            means that even the lowest rate is not within the limit.
-        next_read_iops: the next higher offered rate of reads, which is not within the limit. None means that no higher
-            rate was offered.
-        why_not: the reason why the next higher rate of reads is not within the limit. None means that no higher rate
-            was offered.
+        read_iops: the highest offered rate of reads for which the cells at this rate and at all lower rates are within
+            the limit. None means that even the cell at the lowest rate is not within the limit.
+        next_read_iops: the next higher offered rate of reads. The cell at this rate is not within the limit. None means
+            that no higher rate was offered.
+        why_not: the reason why the cell at the next higher rate of reads is not within the limit. None means that no
+            higher rate was offered.
     """
 
     write_iops: float
@@ -105,7 +108,7 @@ class LimitPoint:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadBounds:
     """Bounds, in IOPS, of the highest rate of reads within the limit while the drive also writes at a given rate. None
-    means that there is no bound on this side.
+    means that there is no such bound.
     """
 
     at_least: float | None
@@ -134,20 +137,24 @@ class InterferenceGrid:
 
     @property
     def measured(self) -> int:
-        """Return the number of measurements. A drive that reaches fewer I/Os per second than the grid has levels is
-        offered the same rate at several levels, because a rate is a whole number of I/Os per second. The measurements
-        at these levels are combined into one cell.
+        """Return the number of measurements. If a drive reaches fewer I/Os per second than the number of levels in the
+        grid, several levels have the same offered rate, because a rate is a whole number of I/Os per second. The
+        measurements at these levels are combined into one cell.
         """
         return sum(load.rounds for cell in self.cells.values() if (load := cell.reads or cell.writes) is not None)
 
     @property
     def is_complete(self) -> bool:
-        """Return whether every cell was measured. The limit is known only if the grid is complete."""
+        """Return whether every cell was measured. The highest rates of reads within the limit are known only if the
+        grid is complete.
+        """
         return self.measured >= self.rules.levels**2 - 1
 
     @property
     def limit(self) -> tuple[LimitPoint, ...]:
-        """Return the highest rate of reads for each rate of writes. If a cell was not measured, the result is empty."""
+        """Return the highest rate of reads within the limit for each rate of writes. If a cell was not measured, the
+        result is empty.
+        """
         return tuple(self._point(write_iops) for write_iops in self.write_rates) if self.is_complete else ()
 
     @property
@@ -176,15 +183,15 @@ class InterferenceGrid:
 
     @property
     def at_middle_writes(self) -> LimitPoint | None:
-        """Return the limit for the middle rate of writes. If there are two middle rates, the lower of these rates is
-        used. None means that the limit is not known.
+        """Return the highest rate of reads within the limit at the middle rate of writes. If there are two middle
+        rates, the lower of these rates is used. None means that the grid is not complete.
         """
         limit = self.limit
         return limit[(len(limit) - 1) // 2] if limit else None
 
     def reads_during(self, write_bytes_per_s: float) -> ReadBounds | None:
-        """Return bounds of the highest rate of reads within the limit, for any rate of writes within the range of the
-        grid.
+        """Return bounds of the highest rate of reads within the limit at this rate of writes. The rate of writes may
+        lie between two levels of the grid.
 
         More writes never allow more reads. The results at higher rates of writes therefore provide the lower bound, and
         the results at lower rates provide the upper bound. The upper bound is never greater than the rate of reads
@@ -205,7 +212,9 @@ class InterferenceGrid:
         return ReadBounds(at_least=least, at_most=most)
 
     def decisive_cells(self, point: LimitPoint) -> tuple[CellResult, ...]:
-        """Return the results of the reads and writes in the two cells between which the limit lies."""
+        """Return the results of the reads and writes in the two cells that decide a point: the cell at the highest rate
+        of reads within the limit, and the cell at the next higher rate.
+        """
         found = (self.cells.get((rate, point.write_iops)) for rate in (point.read_iops, point.next_read_iops) if rate)
         return tuple(
             load for cell in found if cell is not None for load in (cell.reads, cell.writes) if load is not None
@@ -298,7 +307,7 @@ def find_grid_rules(table: ProfileTable | None) -> GridRules | None:
 
 def keeps_rate(cell: CellResult, kept_up_percent: float) -> bool:
     """Return whether a load completed this percentage of the offered I/Os or more. The function tolerates random
-    arrivals, with which the number of I/Os that are due may be smaller.
+    arrivals, for which the number of I/Os that are due may be smaller than the offered number.
     """
     share = share_of_rate(cell)
     ios = cell.value(IOS)
@@ -314,8 +323,8 @@ def share_of_rate(cell: CellResult) -> float | None:
 
 
 def find_reads_within_limit(section: SectionResult) -> Iterator[Characteristic]:
-    """Yield the highest rate of reads within the limit at the middle rate of writes. If the grid is not complete,
-    nothing is yielded.
+    """Yield the highest rate of reads within the limit at the middle rate of writes. If the grid is not complete, the
+    function yields nothing.
     """
     grid = build_grid(section)
     point = None if grid is None else grid.at_middle_writes
@@ -408,8 +417,8 @@ def _find_effect(
 
 
 def find_factors(section: SectionResult) -> Iterator[Characteristic]:
-    """Yield the factor for each neighbour in a section. It is the factor by which the neighbour increases the 99th
-    percentile of the reader's latency.
+    """Yield, for each neighbour in a section, the factor by which the neighbour increases the 99th percentile of the
+    reader's latency.
     """
     for effect in find_neighbours((section,)):
         kept = effect.kept_share is None
@@ -423,7 +432,7 @@ def find_factors(section: SectionResult) -> Iterator[Characteristic]:
 
 
 def find_drift_percent(grid: SectionResult, again: SectionResult) -> float | None:
-    """Return by how many percent the mean read latency of the first cell changed from the first measurement to the
+    """Return the change, in percent, of the mean read latency of the first cell from the first measurement to the
     repetition at the end of the test.
 
     None means that the cell was not measured twice.

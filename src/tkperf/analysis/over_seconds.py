@@ -84,7 +84,7 @@ def find_median_backlog_ios(workload: Workload, seconds: Seconds) -> float | Non
 
 def find_backlog_noise_ios(workload: Workload, seconds: Seconds) -> float | None:
     """Return the standard deviation that noise causes in the backlog, which is the number of I/Os that are due but not
-    complete at the end.
+    complete at the end of the level.
 
     The noise is computed from the differences between neighbouring seconds. The computation must not include slow
     changes: a rate that rises and falls slowly leaves a real backlog at the end of each fall. If the device keeps up
@@ -98,8 +98,8 @@ def find_backlog_noise_ios(workload: Workload, seconds: Seconds) -> float | None
 
 
 def mean_wait_s(workload: Workload, seconds: Seconds) -> float | None:
-    """Return the mean time, in s, for which an I/O waited for its submission. The mean is that over all submitted I/Os.
-    None means that this time is not known.
+    """Return the mean time, in s, for which an I/O waited for its submission. The mean is computed over all submitted
+    I/Os. None means that this time is not known.
 
     fio counts latency from the submission of an I/O. While all places of the queue are occupied, an I/O that is due
     waits for a place. The number of waiting I/Os is the number of due I/Os minus the number of finished I/Os and the
@@ -107,7 +107,7 @@ def mean_wait_s(workload: Workload, seconds: Seconds) -> float | None:
     that belongs to I/Os that still wait at the end is subtracted. The mean is the rest, divided by the number of
     submitted I/Os. The result is exact if I/Os are submitted in the order in which they are due. For random arrivals
     and for a mix of block sizes, the result is None, because the due times are not known. If such a load submitted half
-    a percent fewer I/Os than were offered, this would look like a wait of 0.1 s after a minute.
+    a percent fewer I/Os than were offered, this difference would look like a mean wait of about 0.15 s after a minute.
     """
     offered_iops = workload.offered_iops
     if offered_iops is None or workload.arrival is Arrival.POISSON or workload.block_mix:

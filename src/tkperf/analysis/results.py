@@ -84,7 +84,7 @@ class CellResult:
     of the one-second samples.
     """
     uncertainty: CellUncertainty | None = None
-    """Uncertainty of each measured figure. None means that it was not computed, as for single rounds."""
+    """Uncertainty of each measured figure. None means that no uncertainty was computed, as for single rounds."""
 
     def value(self, quantity: Quantity, direction: Direction = Direction.ALL) -> float | None:
         """Return the value of a quantity, or None if not measured."""

@@ -274,8 +274,8 @@ def build_section(
 
 
 def _last_fills(steps: Sequence[StepRecord], purge: PurgeRecord | None) -> list[StepRecord]:
-    """Return the fills that preconditioned the section. These are the fills since the purge whose workload is that of
-    the last fill.
+    """Return the fills that preconditioned the section. The result contains all fills after the purge that have the
+    same workload as the last fill.
 
     A test that a user defined can also contain a fill before a purge, and fills with several workloads.
     """
@@ -407,8 +407,8 @@ def find_variation(section: SectionResult, cell: CellResult, quantity: Quantity)
     values = [value for number in section.window if (value := measured.get(number)) is not None]
     if len(values) < 2 or len(values) < len(section.window):
         return None
-    # The limits are those of the section's rule. The verdict contains them in the unit of the tracking variable, so
-    # they are divided by its average.
+    # The limits are those of the section's rule. The verdict contains these limits in the unit of the tracking
+    # variable, so the limits are divided by the average of the tracking variable.
     criteria = Criteria(
         window_rounds=len(values),
         max_data_excursion=verdict.allowed_data_excursion / verdict.average,

@@ -151,8 +151,8 @@ def _find(asked: PartSelection, result: RunResult, details: Sequence[CellDetail]
 
 
 def _prefer_whole(details: Sequence[CellDetail]) -> list[CellDetail]:
-    """Return only the details of whole loads, if ``details`` contains such details. Otherwise, return only the details
-    of I/Os and omit those of flushes, if ``details`` contains details of I/Os.
+    """Return the preferred details. The details of whole loads are preferred to the details of streams. Among details
+    of the same kind, the details of I/Os are preferred to the details of flushes.
     """
     ranks = [(detail.workload.stream is not None, detail.workload.flushes) for detail in details]
     return [detail for detail, rank in zip(details, ranks, strict=True) if rank == min(ranks)]

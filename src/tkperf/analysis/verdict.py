@@ -114,7 +114,7 @@ _ORDER = tuple(reversed(VerdictState))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedReason:
     """A reason for a verdict. ``names`` contains the names that the reason concerns, such as the names of drives, files
-    or settings. It is empty if the reason concerns no named object.
+    or settings. ``names`` is empty if the reason concerns no named object.
     """
 
     code: VerdictCode
@@ -266,8 +266,8 @@ def _of_steady_state(result: RunResult) -> Iterator[VerdictReason]:
     """Yield a reason for complete sections without steady state, and a reason for sections with too few rounds to judge
     steady state.
 
-    A stream ends after an amount or a time. It does not end at steady state. For a stream, the rule for steady state
-    therefore provides only additional information.
+    A stream ends after an amount or a time, and not when it reaches steady state. For a stream, the rule for steady
+    state therefore provides only additional information.
     """
     complete = [section for section in _sections(result.tests) if section.complete]
     missed = [section.name for section in complete if section.steady is False]
@@ -283,7 +283,9 @@ def _of_steady_state(result: RunResult) -> Iterator[VerdictReason]:
 
 
 def _of_influences(result: RunResult) -> Iterator[VerdictReason]:
-    """Yield a reason for each influence on the measured steps that is not caused by the device."""
+    """Yield a reason for each influence on the results: disturbances, the CPUs of the host, throttling, and errors of
+    the drive.
+    """
     disturbed = {
         test.title: sum(bool(find_doubtful(step.disturbances or ())) for step in test.steps) for test in result.tests
     }
@@ -311,7 +313,9 @@ CODES_OF_LOADS = {
 
 
 def _of_loads(result: RunResult) -> Iterator[VerdictReason]:
-    """Yield a reason for each caution about the load: buffered I/O, a limited rate, or other loads at the same time."""
+    """Yield a reason for each caution about the load, such as buffered I/O, a limited rate, or other loads at the same
+    time.
+    """
     for caution, code in CODES_OF_LOADS.items():
         names = tuple(
             section.name

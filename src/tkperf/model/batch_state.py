@@ -91,7 +91,7 @@ class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def digest(self) -> str:
         """Return a digest of everything that the user saw about the drive. The user's answer contains this digest. The
-        process of the drive compares it with the digest of the facts that the process itself reads.
+        process of the drive compares this digest with the digest of the facts that the process itself reads.
         """
         shown = json.dumps(msgspec.to_builtins(self), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(shown.encode()).hexdigest()
@@ -147,8 +147,8 @@ class DriveState(msgspec.Struct, frozen=True, kw_only=True):
         ``stopped by the user``.
         """
         if self.stage is DriveStage.STOPPED and self.text.startswith(self.stage):
-            # The rest of the message repeats commands for the run of this drive. The user needs the commands for the
-            # batch instead.
+            # The rest of the text repeats commands for the run of this drive. The user needs the commands for the batch
+            # instead.
             return drop_controls(self.text.split("; ")[0])
         return drop_controls(": ".join(filter(None, (self.stage, self.text))))
 

@@ -1,8 +1,8 @@
 """Names that the command line accepts, and limits of the numbers that it accepts.
 
 Help, completion and the check of arguments need only the names. For this reason, this module does not import the tests,
-drives and profiles to which the names refer. Those modules contain the same names, and tests/model/test_choices.py
-compares both lists.
+drives and profiles to which the names refer. The modules of the tests, drives and profiles contain the same names, and
+tests/model/test_choices.py compares the names in those modules with the names in this module.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OFFERED_TESTS = (
     Offered("iops", ("hdd",)),
     Offered("tp", ("hdd",)),
 )
-# This name selects every test of the suite that the profile defines.
+# This name selects all tests that belong to the suite and that the profile defines.
 ALL_TESTS = "all"
 
 # Profiles that define the tests of hard disks. Every profile defines tests of SSDs.

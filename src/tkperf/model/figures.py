@@ -19,12 +19,12 @@ class FigureKind(StrEnum):
     """Kinds of figures.
 
     ``MATRIX`` is a table for each quantity, shaded by its values. ``LISTING`` is a table with a row for each workload
-    and a column for each quantity. ``SECTIONS`` is a table of a whole test. All other kinds count as charts.
-    ``AGAINST`` draws one quantity over another quantity, with a point for each cell. ``OVER_DEMAND`` draws quantities
-    over the total number of outstanding I/Os. ``HEAT_MAP`` draws the I/Os of a stream by time and response time.
-    ``INTERFERENCE`` is a table of offered reads and writes, shaded by a latency of the reads. ``FRONTIER`` draws, for
-    each write rate, the most reads within a latency limit. ``NEIGHBOURS`` draws the factor by which each neighbour
-    increases the latency of the same reader.
+    and a column for each quantity. ``SECTIONS`` is a table of a whole test. All other kinds count as charts, even
+    ``INTERFERENCE``, which is drawn as a table. ``AGAINST`` draws one quantity over another quantity, with a point for
+    each cell. ``OVER_DEMAND`` draws quantities over the total number of outstanding I/Os. ``HEAT_MAP`` draws the I/Os
+    of a stream by time and response time. ``INTERFERENCE`` draws a table of offered reads and writes, shaded by a
+    latency of the reads. ``FRONTIER`` draws, for each write rate, the highest read rate at which the latency stays
+    within a limit. ``NEIGHBOURS`` draws the factor by which each neighbour increases the latency of the same reader.
 
     ``SECTIONS`` and the kinds after ``SECTIONS`` show a whole test, and arrange the loads by their recorded start
     times. If a whole test has a figure of an earlier kind, the figure shows all sections of the test together.
@@ -69,14 +69,14 @@ class Figure:
             separate chart.
         log: whether the axis of the quantity is logarithmic.
         apart: whether listings, distributions and charts over time show the reads and writes of a mix separately.
-        axis: for a chart over a workload field, the key of that field. If it is empty, the field is the block size if
-            the block sizes differ, and otherwise the first field that differs. No chart is drawn if all workloads have
-            the same value in the field.
+        axis: for a chart over a workload field, the key of that field. If ``axis`` is empty, the chart uses the block
+            size if the block sizes differ, and otherwise the first field that differs. No chart is drawn if all
+            workloads have the same value in the field.
         most_threads: whether a chart over rounds shows only the workloads with the most threads.
         groups: for a figure of a whole test, groups of consecutive sections. A timeline has a chart for each group, and
-            an overlaid figure has a curve for each group. If it is empty, all sections form one group.
+            an overlaid figure has a curve for each group. If ``groups`` is empty, all sections form one group.
         question: the question that the chart answers. Figures of a section with the same question are views of one
-            chart. If it is empty, the figure is a separate chart.
+            chart. If ``question`` is empty, the figure is a separate chart.
         view: the name of the figure among the views of a chart, with one word for each switch on the page, such as
             ``("time", "linear")``.
         printed: whether the figure is printed in addition to other views of the same chart, because the specification
@@ -302,7 +302,7 @@ def over_areas(quantity: str) -> tuple[Figure, ...]:
 
 
 def stream_latencies(question: str) -> tuple[Figure, ...]:
-    """Return figures of the latencies of a stream over time. They show the latencies by slice and by second, and a heat
+    """Return figures of the latencies of a stream over time: charts of the latencies by slice and by second, and a heat
     map of all I/Os of the stream.
     """
     curves = asking(

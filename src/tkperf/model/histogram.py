@@ -31,7 +31,7 @@ class PercentileUse(StrEnum):
 
 
 # Every percentile that a result contains, in percent of the I/Os. Some places in the outputs show only a selection of
-# the percentiles. The value lists those of these places that show this percentile.
+# the percentiles. For each percentile, the mapping contains the places that show this percentile.
 _USES: dict[float, tuple[PercentileUse, ...]] = {
     50.0: (PercentileUse.CURVES, PercentileUse.LEVELS, PercentileUse.SECONDS),
     90.0: (),
@@ -220,7 +220,9 @@ class Histogram:
 
     @classmethod
     def sum_of(cls, histograms: Iterable[Histogram]) -> Histogram:
-        """Return the sum of all histograms. The result equals repeated addition, without the intermediate sums."""
+        """Return the sum of all histograms. The result is the same as that of repeated addition, but no intermediate
+        sums are built.
+        """
         dense = np.zeros(BUCKETS, dtype=np.int64)
         for histogram in histograms:
             dense[histogram.indices] += histogram.counts

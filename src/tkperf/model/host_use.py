@@ -67,7 +67,7 @@ class HostLook:
         threads: for each thread of fio, by its number: the time on a CPU and the time of waiting for a CPU, in s.
         pressure_s: totals of the kernel's pressure stall information in s. ``cpu some`` is an example for the whole
             host, ``own cpu some`` for the cgroup of tkperf.
-        throttled_s, throttled_times: the time for which, and the number of times that, the cgroups of tkperf and fio
+        throttled_s, throttled_times: how long and how many times the cgroups of tkperf and fio had to wait because they
             had used up their CPU time, as far as the readings show.
         heat_events: number of times that CPUs slowed down because of heat.
         frequency_mhz, frequency_max_mhz: present and maximum frequency, as the mean of the examined CPUs.
@@ -91,7 +91,7 @@ class HostLook:
 
 
 class HostLooks(Protocol):
-    """A reader of the host's counters. A reading needs less than a millisecond to a few milliseconds."""
+    """A reader of the host's counters. A reading takes between less than one millisecond and a few milliseconds."""
 
     def look(self) -> HostLook:
         """Read all counters of the host."""
@@ -252,7 +252,7 @@ def _name_greatest(used: Sequence[tuple[float, str]], total: float) -> tuple[str
 
 def _wait_percent(looks: Sequence[HostLook]) -> float | None:
     """Return the share of time for which fio's threads waited for a CPU, in percent. The result is the mean over the
-    threads that two readings contain and that used a CPU.
+    threads that used a CPU and that at least two readings contain.
     """
     first: dict[int, tuple[float, tuple[float, float]]] = {}
     last: dict[int, tuple[float, tuple[float, float]]] = {}

@@ -355,7 +355,8 @@ def _exact_latencies(stats: IoStats) -> str | None:
         )
     least = np.dot(histogram.counts.astype(float), BUCKET_LOWER_NS[histogram.indices])
     most = np.dot(histogram.counts.astype(float), BUCKET_UPPER_NS[histogram.indices])
-    # fio prints means with six digits after the decimal point. Sums of floats are exact to parts of 10^9.
+    # fio prints means with six digits after the decimal point. The relative error of a sum of floats is in the order of
+    # 10^-9.
     slack = stats.ios + 1e-6 * most
     if stats.latency_sum_ns < least - slack or (last < BUCKETS - 1 and stats.latency_sum_ns > most + slack):
         return f"a mean latency of {mean_ns:.0f} ns is not that of the histogram"

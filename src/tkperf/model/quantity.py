@@ -44,8 +44,8 @@ class Measure:
         key: the name in JSON, CSV and claims. If the number has a unit, the name ends with the unit.
         label: the name in tables and on axes, without the unit.
         unit: the unit. An empty value means that the number is a count.
-        digits: digits after the decimal point, for exact numbers. None means as many as a measured figure needs
-            (``units.find_digit_place``).
+        digits: digits after the decimal point, for exact numbers. None means that a number has as many digits as a
+            measured figure needs (``units.find_digit_place``).
     """
 
     key: str
@@ -67,7 +67,7 @@ class Measure:
         return self.unit.replace("µ", "u")
 
     def text(self, value: float | None) -> str:
-        """Return a value with its unit for people. If the value was not measured, return a dash."""
+        """Return a value with its unit, as text for people to read. If the value was not measured, return a dash."""
         return format_quantity(value, self.unit, self.digits)
 
 

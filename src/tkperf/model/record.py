@@ -375,8 +375,8 @@ class TestRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """A whole run, as the run file contains it. ``ended_because`` is the reason for the end of the run, as a text for
-    people.
+    """A whole run, as the run file contains it. ``ended_because`` is the reason for the end of the run, as text for
+    people to read.
 
     ``left_out`` lists the parts of the file that cannot be read. The record contains everything else. ``earlier``
     contains the measurements of tests that were repeated later. ``planned`` are the names of all planned tests.

@@ -145,13 +145,14 @@ class RunInfo:
     """All facts that are known about a run before the first I/O. Every result shows these facts.
 
     ``device`` and each entry of ``hosts`` are facts as plain data (name -> value, None = not known). ``profile`` is the
-    whole profile as plain data, with the user's options applied. For an imported run, it contains only the known parts.
-    ``options`` are the settings of the user. ``seed`` is the seed of the run, from which the seeds of the fio jobs are
-    drawn. None means that the seed is not known, or that no seed was used. ``uuid`` is the same in every copy of the
-    run file and after every resumption. None means that the file was written by an older version. ``choices`` and
-    ``alterations`` are the changes that the user's options made to the profile, each in the form ``runtime 60 s -> 1
-    s``. A choice changes a number that the specification leaves to the operator. An alteration changes a number that
-    the specification prescribes. Every page of a result shows ``notices`` (quick profile, file target, SIMULATED).
+    whole profile as plain data, with the user's options applied. For an imported run, ``profile`` contains only the
+    known parts. ``options`` are the settings of the user. ``seed`` is the seed of the run, from which the seeds of the
+    fio jobs are drawn. None means that the seed is not known, or that no seed was used. ``uuid`` is the same in every
+    copy of the run file and after every resumption. None means that the file was written by an older version.
+    ``choices`` and ``alterations`` are the changes that the user's options made to the profile, each in the form
+    ``runtime 60 s -> 1 s``. A choice changes a number that the specification leaves to the operator. An alteration
+    changes a number that the specification prescribes. Every page of a result shows ``notices`` (quick profile, file
+    target, SIMULATED).
     """
 
     name: str
@@ -179,7 +180,7 @@ class RunInfo:
     @property
     def specification(self) -> str | None:
         """Return the name of the specification for the headers of all outputs. The word "altered" in the name means
-        that the run uses other numbers than the specification prescribes.
+        that some numbers of the run differ from the numbers that the specification prescribes.
         """
         title = self.profile.get("title")
         if title is None:

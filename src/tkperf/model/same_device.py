@@ -79,7 +79,7 @@ def require_same_device(recorded: Facts, now: Facts) -> None:
         now: the present facts of the device.
 
     Raises:
-        DeviceError: the device is another device, or has changed. The message contains the differences.
+        DeviceError: the device is another device, or has changed. The text of the error contains the differences.
     """
     differences = tuple(find_differences(recorded, now, When.AT_RESUME))
     if differences:

@@ -48,7 +48,7 @@ class Segments:
 
     @property
     def check_sum(self) -> str:
-        """Return the SHA-256 of the table. Two layouts with the same places have the same sum."""
+        """Return the SHA-256 of the table. Two layouts with the same places have the same digest."""
         return hashlib.sha256(self.table.encode()).hexdigest()
 
     def facts(self) -> dict[str, object]:

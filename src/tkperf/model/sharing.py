@@ -48,7 +48,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         key: a text that identifies the part among all parts of the host.
-        name: the name of the part for people.
+        name: the name of the part, as text for people to read.
         link: negotiated speed and width, such as ``PCIe gen 3 x8``. None means that the value is not known.
         bytes_per_s: the bandwidth of the link in one direction, after line encoding. None means that the value is not
             known.
@@ -206,8 +206,8 @@ class CpuBudget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CpuPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The assignment of CPUs to a group of drives. ``rest`` contains the CPU for all other programs. It is empty on a
-    host with a single CPU.
+    """The assignment of CPUs to a group of drives. ``rest`` contains the CPU for all other programs. ``rest`` is empty
+    if only a single CPU may be used.
     """
 
     assignments: tuple[CpuAssignment, ...]

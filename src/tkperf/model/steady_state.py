@@ -115,7 +115,7 @@ def judge(
     Args:
         rounds: numbers of all rounds so far, ascending.
         values: value of the tracking variable in each round, in ``unit``.
-        tracking: name of the tracking variable for people, such as ``RND 4k R/W 0/100 IOPS``.
+        tracking: name of the tracking variable, as text for people to read, such as ``RND 4k R/W 0/100 IOPS``.
         doubts: for each round, the influence of something other than the device, in words. None means that there is no
             influence. If the argument is omitted, no round was influenced.
 

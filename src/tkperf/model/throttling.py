@@ -35,8 +35,8 @@ _heat_values = attrgetter(*_HEAT)
 
 
 class Intervals:
-    """A set of intervals that may overlap. A search is fast even with many intervals, because its time grows with the
-    logarithm of the number of intervals.
+    """A set of intervals that may overlap. A search is fast even with many intervals, because the time for a search
+    grows with the logarithm of the number of intervals.
     """
 
     def __init__(self, pairs: Iterable[tuple[float, float]]) -> None:
@@ -46,8 +46,8 @@ class Intervals:
         self._ends = list(accumulate((end for _, end in ordered), max))
 
     def overlap(self, begin: float, end: float) -> bool:
-        """Return whether an interval overlaps the range from ``begin`` to ``end``. If they only share a border, they do
-        not overlap.
+        """Return whether an interval overlaps the range from ``begin`` to ``end``. An interval and a range that only
+        share a border do not overlap.
         """
         before = bisect_left(self._begins, end)
         return before > 0 and self._ends[before - 1] > begin

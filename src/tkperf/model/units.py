@@ -87,7 +87,7 @@ def format_capacity(capacity_bytes: float) -> str:
 
 
 def format_duration(duration_s: float) -> str:
-    """Return a duration for people: ``4 h 40 min``, ``2 min 05 s``, ``12 s``."""
+    """Return a duration as text for people to read: ``4 h 40 min``, ``2 min 05 s``, ``12 s``."""
     whole_s = max(0, round(duration_s))
     hours, minutes, seconds = whole_s // 3600, whole_s % 3600 // 60, whole_s % 60
     if hours:
@@ -189,9 +189,9 @@ def drop_controls(text: str) -> str:
     return "".join(each for each in text if each.isprintable() or each in "\n\u00a0")
 
 
-@lru_cache(maxsize=1 << 13)  # in results of a day, most percentiles of single minutes are equal
+@lru_cache(maxsize=1 << 13)  # in a run that takes a day, most percentiles of single minutes are equal
 def format_number(value: float | None, digits: int | None = None) -> str:
-    """Return a number as text for people.
+    """Return a number as text for people to read.
 
     Args:
         digits: digits after the decimal point, for an exact number such as a count. None means as many digits as a
@@ -261,7 +261,9 @@ def find_latency_unit(latencies_us: Iterable[float | None]) -> tuple[str, float]
 
 
 def unit_for_people(unit: str) -> str:
-    """Return a unit for people: ``µs`` instead of ``us``, which data files use. Any other unit stays the same."""
+    """Return a unit in the form that people read: ``µs`` instead of ``us``, which data files contain. Any other unit
+    stays the same.
+    """
     return "µs" if unit == "us" else unit
 
 

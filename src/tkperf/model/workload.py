@@ -113,8 +113,8 @@ class Workload:
             at the end of the previous access. None means that all accesses are random.
         burst: the number of I/Os after which each job pauses, and the length of the pause. None means that no job
             pauses.
-        flush_every: the number of its own writes after which each job flushes the write cache of the device. None means
-            that no job flushes the cache.
+        flush_every: each job flushes the write cache of the device after this number of its own writes. None means that
+            no job flushes the cache.
         together: the streams of a combination, which start and stop together. It is empty for a single load.
         stream: the name, if this workload is a stream of a combination. None means that this workload is a single load
             or the combination itself.
@@ -430,7 +430,8 @@ def combine(streams: Sequence[Stream]) -> Workload:
     )
 
 
-# The steps of a day request the keys of the same few workloads thousands of times, so the keys are cached.
+# The steps of a run that takes a day request the keys of the same few workloads thousands of times, so the keys are
+# cached.
 @lru_cache(maxsize=256)
 def key_of_flushes(workload: Workload) -> Workload:
     """Return the key under which the results of the flushes of a load are listed."""

@@ -29,7 +29,8 @@ FEWEST_IN_TREND = 5
 order of four values appears by chance with a probability of 1 in 24.
 """
 # Factors by which the deviations from the median are multiplied to estimate the standard deviation of normally
-# distributed values. The factors apply to the median and to the mean of the absolute deviations.
+# distributed values. The first factor applies to the median of the absolute deviations, and the second factor to their
+# mean.
 _SIGMAS_OF_MAD = 1.4826
 _SIGMAS_OF_MEAN = 1.2533
 _BEYOND = (100 - COVERAGE_PERCENT) / 200
@@ -138,8 +139,9 @@ def find_trend(places: Sequence[float], values: Sequence[float]) -> Trend | None
     """Return the trend of values, estimated with the method of Theil and Sen, or None if all values have the same
     place.
 
-    The interval is that of Sen (1968). At each end, some of the ordered slopes lie outside the interval. Their number
-    follows from Kendall's tau: it is computed from the number of pairs that can be out of order by chance.
+    The interval is that of Sen (1968). At each end, some of the ordered slopes lie outside the interval. The number of
+    these slopes follows from Kendall's tau, and is computed from the number of pairs that can be out of order by
+    chance.
     """
     pairs = combinations(zip(places, values, strict=True), 2)
     slopes = sorted((y - b) / (x - a) for (a, b), (x, y) in pairs if x != a)
@@ -161,8 +163,8 @@ def _rank_of_slopes(count: int) -> int | None:
     """Return the number of ordered slopes that lie outside the 95 % interval, counted at one end. None means that there
     are too few values for an interval.
     """
-    # The array contains the probabilities that 0, 1, 2 ... pairs are out of order. In a random order, the number of
-    # earlier values that exceed a value takes each possible number with equal probability.
+    # The array contains the probabilities that 0, 1, 2 ... pairs are out of order. In a random order, all possible
+    # numbers of earlier values that exceed a given value have the same probability.
     chances = np.ones(1)
     for number in range(2, count + 1):
         chances = np.convolve(chances, np.full(number, 1 / number))
@@ -282,8 +284,8 @@ class HistoryValue:
     """The trend of a headline figure.
 
     Attributes:
-        trend: trend of the values in percent of their median, for each period since the first run. None means that
-            there are fewer than two values.
+        trend: trend of the values in percent of their median. The place of a value is the time since the first run, in
+            periods. None means that there are fewer than two values.
         change: better, worse, or within noise.
     """
 
@@ -328,8 +330,8 @@ class History:
 def build_history(
     names: Sequence[str], devices: Sequence[Mapping[str, object]], days: Sequence[float], rows: Sequence[ComparedRow]
 ) -> History:
-    """Return the history of a drive. Its runs are in the order of their dates. ``devices`` contains the facts about the
-    drive in each run.
+    """Return the history of a drive. The arguments list the runs in the order of their dates. ``devices`` contains the
+    facts about the drive in each run.
     """
     spanned = days[-1] - days[0]
     period = next((name for name, length in _PERIODS.items() if spanned >= length), "minute")

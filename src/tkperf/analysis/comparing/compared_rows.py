@@ -219,8 +219,8 @@ _LEAST_SLICES = 2
 _FEWEST_RANGED = 4
 _KINDS = {LevelKind.FRESH: FRESH_PART, LevelKind.STEADY: STEADY_PART}
 LEVELS_OF = {FRESH.key: FRESH_PART, STEADY.key: STEADY_PART}
-"""The name of the phase whose level a characteristic contains. A comparison that shows such a phase omits the
-characteristic, because the values are the same. The keys are those of the characteristics.
+"""For each characteristic that is the level of a phase, the name of this phase. A comparison that shows the phase omits
+the characteristic, because the values are the same. The keys are those of the characteristics.
 """
 _EXTREMES = {LATENCY_MAX: max, LATENCY_MIN: min}
 
@@ -306,8 +306,8 @@ def is_stream(section: SectionResult) -> bool:
 
 
 def find_levels(section: SectionResult) -> Iterator[tuple[str, Phase]]:
-    """For each fresh or steady level of the total load, yield its name, and a phase that contains its slices and its
-    value. A level with too few slices is omitted.
+    """For each fresh or steady level of the total load, yield the name of the level, and a phase that contains the
+    slices and the value of the level. A level with too few slices is omitted.
     """
     workload = section.slices[0].values.workload
     for timeline in preferred(section.timelines):
@@ -406,8 +406,8 @@ def _as_different(entry: Entry) -> Entry:
 
 
 def _of_grids(test: str, sections: Sequence[SectionResult]) -> Iterator[ComparedRow]:
-    """Yield the highest rate of reads within the latency limit while all runs write at the same rate. This rate of
-    writes is the middle rate in the grid of the run with the slowest writes.
+    """Yield the highest rate of reads at which the latency is within the limit. The rate of writes is the same for all
+    runs: it is the middle rate in the grid of the run with the slowest writes.
 
     All drives are compared at the same rate of writes, because a share of each drive's own write rate would be a
     different load for each drive.
@@ -506,8 +506,8 @@ def _course_entry(found: Characteristic) -> Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cells:
-    """The cells, rounds and slices of a section. The keys are the workloads. The mapping makes searches fast, because a
-    sweep has thousands of cells.
+    """The cells, rounds and slices of a section. The keys are the workloads. The mappings allow fast searches, which
+    are necessary because a sweep has thousands of cells.
     """
 
     section: SectionResult

@@ -321,8 +321,8 @@ def _days(results: Sequence[RunResult]) -> tuple[float, ...]:
 
 
 def _lacking(results: Sequence[RunResult]) -> str:
-    """Return, in words, what the runs do not have in common. This is a test, or a load of the common tests, such as a
-    mix or a queue depth.
+    """Return, in words, what the runs do not have in common: a test, or a load of the common tests, such as a mix or a
+    queue depth.
     """
     common = set.intersection(*({test.name for test in result.tests} for result in results))
     return f"load of {', '.join(sorted(common))}" if common else "test"

@@ -1,5 +1,5 @@
-"""The decision of a comparison. It contains the most important figures, the ranking of the runs by each figure, and the
-kind of use for which each figure matters.
+"""The decision of a comparison. The decision contains the most important figures, the ranking of the runs by each
+figure, and the kind of use for which each figure matters.
 
 A run ranks before another run only if the difference is beyond noise and at least 3 % (docs/explanation/method.md,
 section "Ranking").
@@ -19,8 +19,8 @@ LEAST_DIFFERENCE = 0.03
 """Two values have the same rank if their difference is less than this share of the better value, even if the noise is
 smaller.
 
-The intervals of two runs do not cover the differences between drives of the same model. These differences may be
-larger. The limit is therefore a convention (ADR 60).
+The intervals of two runs do not cover the differences between drives of the same model, which may be larger than the
+intervals. The limit is therefore a convention (ADR 60).
 """
 
 
@@ -101,7 +101,7 @@ class DecisionFigure:
         same_demand: whether the values of all runs have the same demand.
         cells: a cell for each run.
         ranking: numbers of the ranked runs in groups, the best group first. Within a group, no difference from the
-            first run is certain.
+            first run of the group is both certain and at least 3 %.
     """
 
     key: str

@@ -31,7 +31,7 @@ FEWEST_FIXED = 3
 _MOST_FIGURES = 8
 LEAST_OF_FILLS = 0.8
 """The kept rate of a stream is its rate in the last quarter, in percent of the rate fresh out of the box. Kept rates
-can be compared only if the streams wrote similar amounts. A stream is too short if it filled the drive less often than
+can be compared only if the streams wrote similar amounts. A stream is too short if its number of fills is less than
 this share of the number of fills by the longest stream.
 """
 

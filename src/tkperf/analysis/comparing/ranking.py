@@ -16,8 +16,8 @@ from tkperf.model.same_device import find_measured_part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differing:
-    """A condition under which a value was measured and that differs from the same condition of the ranked values. None
-    means that the condition is not known.
+    """A condition under which a value was measured and that differs from the same condition of the ranked values. If
+    ``value`` or ``ranked`` is None, the condition is not known.
     """
 
     name: str
@@ -32,8 +32,8 @@ class RankedRun:
     Attributes:
         number: place of the run among all given runs.
         value: the value, or None if the run has no value for the figure.
-        place: the place in the ranking. Place 1 belongs to the best run and to all runs for which a difference from the
-            best run is not certain. None means that the run is not ranked.
+        place: the place in the ranking. Place 1 belongs to the best run, and to all runs whose difference from the best
+            run is not certain or is less than 3 %. None means that the run is not ranked.
         differing: the conditions that differ from those of the ranked values.
     """
 

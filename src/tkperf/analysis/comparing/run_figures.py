@@ -99,7 +99,7 @@ FIXED = (
 )
 KEPT_RATE_KEY = "kept_rate"
 STREAM = -1
-"""Index that marks a value as the rate of a stream. Such a value is used only if no test measured one of the loads of
+"""Index that marks a value as the rate of a stream. Such a value is used only if no test measured any of the loads of
 the figure.
 """
 MEASURES: dict[str, Measure] = {**{fixed.key: fixed.measure for fixed in FIXED}, KEPT_RATE_KEY: KEPT_RATE}

@@ -143,10 +143,11 @@ def assign_cpus(
 
     Args:
         paths: the drives of one group, on one host.
-        threads: for each drive, the largest number of threads that fio runs at the same time. A drive that is missing
-            has 1 thread.
+        threads: for each drive, the largest number of threads that fio runs at the same time. A drive that the mapping
+            does not contain has 1 thread.
         allowed: CPUs that may be used.
-        cores: for each CPU, all CPUs of the same core. A CPU that is missing is the only CPU of its core.
+        cores: for each CPU, all CPUs of the same core. A CPU that the mapping does not contain is the only CPU of its
+            core.
 
     Raises:
         ValueError: no CPU may be used.

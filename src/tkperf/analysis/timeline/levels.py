@@ -140,8 +140,8 @@ class Levels:
         end_change_percent: fitted change over the last quarter, in percent of the median of this quarter. A negative
             value means that the rate falls.
         end_noise_percent: change over the last quarter that noise alone can explain, in percent of the same median.
-        swing: the spread of the rate if its end neither rises nor falls but is not at a level. None means that there is
-            no swing.
+        swing: the spread of the rate if the rate neither rises nor falls at the end, but varies too much to be at a
+            level. None means that there is no swing.
         is_too_short: whether the last quarter has too few values to decide whether the rate is flat.
     """
 
@@ -158,8 +158,8 @@ def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
 
     Args:
         series: the series of a rate, which may fall or rise to a last level.
-        as_new: whether the series began on a purged device to which nothing was written. A first level above the last
-            level is then fresh out of box.
+        as_new: whether the series began on a purged device to which nothing was written. In this case, a first level
+            above the last level is called fresh out of the box.
     """
     if len(series) < LEAST_FOR_LEVELS:
         return None

@@ -83,8 +83,8 @@ def uncertainties_of_percentiles(
 
 
 def _intervals(whole: IoStats, running: IntArray, shares: FloatArray, halves: FloatArray) -> list[Interval]:
-    """Return intervals in µs. The ends of an interval are two percentiles: their shares are lower and higher by
-    ``halves``.
+    """Return intervals in µs. The ends of an interval are two percentiles. The shares of these percentiles are lower
+    and higher than ``shares``, by ``halves``.
     """
     # Chance changes a small share by a factor and not by percentage points. The computation therefore uses logarithms
     # of the odds.

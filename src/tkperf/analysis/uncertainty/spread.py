@@ -34,8 +34,8 @@ from tkperf.model.measurement import FloatArray
 
 COVERAGE_PERCENT = 95
 COVERED = f"{COVERAGE_PERCENT} %"
-"""The coverage of every interval, as text for people."""
-_MANY = 100  # Degrees of freedom. Above this number, an expansion is exact to six digits.
+"""The coverage of every interval, as text for people to read."""
+_MANY = 100  # Degrees of freedom. Above this number, an expansion is accurate to six digits.
 
 
 @cache

@@ -61,7 +61,7 @@ _JOINTS = {
 }
 
 
-# These codes describe the history of a step. They alone do not make the result of a step doubtful.
+# These codes describe the history of a step. These codes alone do not make the result of a step doubtful.
 OF_HISTORY = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED, DisturbanceCode.UNEVEN_CLONES)
 
 
@@ -118,8 +118,8 @@ BURST_SHARE = 0.1
 LEAST_BURST_BYTES = 4 * MIB
 # Uncertainty of the time at which the clock of fio starts on a busy host, in s.
 TIMING_S = 0.02
-# A flush makes a drive empty its write cache. The limits ignore the flushes of a file system, which commits every five
-# seconds.
+# A flush makes a drive empty its write cache. A file system commits every five seconds, so its flushes do not exceed
+# these limits.
 LEAST_FLUSHES_PER_S = 0.5
 LEAST_FLUSHES = 3
 # For a status report, fio reads the counters thread by thread. On a busy host, some bytes therefore belong to a moment
@@ -127,11 +127,12 @@ LEAST_FLUSHES = 3
 DOCUMENT_S = 0.05
 # Uncertainty of the moment at which one step ends and the next step begins, in s.
 BOUNDARY_S = 0.01
-# Not every device counts its I/Os if ``queue/iostats`` is 0, but some drivers (zram) do. A device that counted less
-# than this share of fio's bytes is treated as a device that does not count. Its I/Os are not treated as lost.
+# If ``queue/iostats`` is 0, the I/Os of most devices are not counted, but some drivers (zram) still count them. A
+# device that counted less than this share of fio's bytes is treated as a device that does not count, and the I/Os are
+# not treated as lost.
 COUNTING_SHARE = 0.01
-# If a larger share of fio's bytes is missing in the counters of the device, the step has no result. The uncertainty of
-# the counts cannot explain so many missing bytes.
+# If a larger share of fio's bytes is missing from the counters of the device, the step has no result. The uncertainty
+# of the counts cannot explain so many missing bytes.
 REFUTED_SHARE = 0.1
 
 
@@ -199,9 +200,9 @@ class Side:
     either fio or the device, but not by both. ``shared_bytes`` were subtracted because the next step was released
     before this step ended. ``neighbours_bytes_per_s`` are the rates before and after the step. The border between two
     steps may be slightly wrong, so that bytes of one step are counted in the other step. ``lacked_bytes`` are the bytes
-    that are missing in earlier steps for this reason. A busy host may prevent a reading at a border: ``blurred_bytes``
-    may then belong to neighbouring steps. All values belong to this side alone: in a step that only reads, fio causes
-    no writes.
+    that are missing from earlier steps for this reason. A busy host may prevent a reading at a border:
+    ``blurred_bytes`` may then belong to neighbouring steps. All values belong to this side alone: in a step that only
+    reads, fio causes no writes.
     """
 
     fio_bytes: int = 0

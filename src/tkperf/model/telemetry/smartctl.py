@@ -54,8 +54,9 @@ _MOST_MESSAGES = 3
 # second limit, in units, allows for writes between the readings of two counters.
 _MOST_DIFFERENCE = 0.05
 _MOST_STEPS = 2
-# The greatest accepted difference between the power-on hours in an attribute and in the device statistics, in addition
-# to a share of them. A drive may include its standby hours in only one of these counters.
+# The greatest accepted difference between the power-on hours in an attribute and in the device statistics is this
+# number of hours plus a share of the hours (``_MOST_DIFFERENCE``). A drive may include its standby hours in only one of
+# these counters.
 _MOST_HOURS = 24
 
 
