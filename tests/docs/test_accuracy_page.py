@@ -77,7 +77,7 @@ def test_the_limits_are_those_that_are_checked() -> None:
     streams, starts = bench("streams_against_fio"), bench("stream_starts")
     rate = f"within {100 * lab.MOST_RATE_ERROR:g} %"
     assert limit("IOPS of a drive with a known rate") == rate
-    assert limit("IOPS of a drive with a known answer time") == rate
+    assert limit("IOPS of a drive with a known response time") == rate
     percent = f"{100 * block_trace.MOST_PERCENTILE_ERROR:g} %"
     emulated = f"{lab.MOST_OVERHEAD_US / 1000:g} ms"
     limits = f"the difference is at most {percent} plus"
