@@ -215,7 +215,7 @@ def _cell(shown: ShownSection, detail: CellDetail) -> CellResult | None:
 
 
 def _whole_stream(shown: ShownSection, detail: CellDetail) -> Figures:
-    """Return the figures of a stream, which count as a single measurement."""
+    """Return the figures of a whole stream. The stream counts as a single measurement."""
     whole = Measurement(
         duration_s=shown.slices_s, read=detail.read, write=detail.write, trim=detail.trim, rates_known=shown.has_rates
     )

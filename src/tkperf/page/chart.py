@@ -146,7 +146,7 @@ class Curve:
         muted: whether the curve is one of many in the background.
         facts: titles of the values that are shown for a point, in addition to its coordinates.
         has_texts: whether the first fact of each point of a line is written beside the point.
-        column: the column of the one-second samples of a cell that the curve shows.
+        column: the column that the curve shows, if the points are one-second samples of a cell; otherwise empty.
     """
 
     name: str = ""
@@ -213,7 +213,8 @@ class Picture:
 
     Attributes:
         keywords: notices that apply to every figure, such as SIMULATED, in a few words.
-        flags: reasons why figures may not show the device alone, in addition to the flags of points and shades.
+        flags: reasons why figures may not show the performance of the device alone, in addition to the flags of points
+            and shades.
     """
 
     title: str
@@ -222,8 +223,8 @@ class Picture:
 
     @property
     def flag_words(self) -> str:
-        """Return all reasons why a value on the chart may not describe the device alone. Each reason is listed once.
-        The result is empty if there is no reason.
+        """Return all reasons why a value on the chart may not show the performance of the device alone. Each reason is
+        listed once. The result is empty if there is no reason.
         """
         words = dict.fromkeys(word for word in (*self.flags, *self._flags()) if word)
         return join_flags(words) if words else ""
@@ -418,7 +419,9 @@ class GridSquare:
 
 
 class GridEdge(NamedTuple):
-    """A side of a square that is part of a limit. The side connects two corners. Corners are counted from 0."""
+    """A side of a square. The side is part of the line that shows a limit, and connects two corners. Corners are
+    counted from 0.
+    """
 
     x: int
     y: int

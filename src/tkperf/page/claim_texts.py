@@ -146,7 +146,9 @@ def describe_margin(margin: float | None) -> str:
 
 
 def name_columns(files: Sequence[CheckedFile]) -> dict[str, str]:
-    """Return the column heading of each claim, with its title as the key: ``4 KiB random read IOPS ≥ 75,000``."""
+    """Return the column heading of each claim, with the title of the claim as the key: ``4 KiB random read IOPS ≥
+    75,000``.
+    """
     findings = [finding for one in files if one.checked for finding in one.checked.claim_results]
     names = name_claims(findings)
     return {
@@ -155,8 +157,8 @@ def name_columns(files: Sequence[CheckedFile]) -> dict[str, str]:
 
 
 def describe_cells(checked: Checked | None) -> list[tuple[str, ClaimKind]]:
-    """Return the text of each finding, such as ``not steady, met +12.3 %``, with its outcome. Equal texts are contained
-    once. The result is empty if the run was not checked.
+    """Return the text of each finding, such as ``not steady, met +12.3 %``, with its outcome. Findings about claims
+    with the same title count as one finding. The result is empty if the run was not checked.
     """
     if checked is None:
         return []

@@ -1,7 +1,7 @@
 """Build the full disclosure of a run according to section 10 of the PTS User Guide.
 
-The disclosure contains facts about the tested device, the test platform and the programs. It also contains the header
-of printed pages.
+The disclosure contains facts about the tested device, the test platform and the programs. This module also builds the
+header of printed pages.
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ def _by_gravity(findings: Iterable[HostCondition]) -> list[HostCondition]:
 
 
 def _finding_item(finding: HostCondition) -> Note:
-    # If a finding is not known, its text already contains the word for the level.
+    # If a condition is not known, the text ``found`` already contains the word for this level.
     level = "" if finding.level == UNKNOWN else f"{finding.level}, "
     text = f"{finding.title}: {level}{finding.found}"
     if finding.level not in _REMARKABLE:

@@ -236,7 +236,7 @@ def typeset(text: str) -> str:
     ten are raised.
 
     Do not use this form in documents for programs, in Markdown, or in texts that users copy. These texts contain only
-    characters of a keyboard.
+    characters that a user can type on a keyboard.
     """
     signed = _MINUS.sub("\N{MINUS SIGN}", text)
     return _POWER.sub(lambda power: power[1].translate(_RAISED), signed)

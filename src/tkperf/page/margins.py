@@ -330,7 +330,7 @@ def build_claim_tiles(
     Args:
         names: short names of the drives.
         in_cohort: the places of the drives from which the median and the limits of outliers are computed. These drives
-            have the same model. If it is empty, the strips have no median.
+            have the same model. If there are no such drives, the strips have no median.
     """
     tiles: list[tuple[tuple[int, float], HeadlineView]] = []
     for title, column in name_columns(files).items():

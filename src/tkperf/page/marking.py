@@ -17,7 +17,7 @@ from tkperf.page.words.run import BADGES
 _MOST_CHARACTERS = 40
 _NOT_IN_A_NAME = re.compile(r"[^\w.]+")
 LEAD = "story-"
-"""The beginning of the key that a copy of a chart at the beginning of the page has."""
+"""The beginning of the key of each chart that is a copy at the beginning of the page."""
 # Badges about how the result was produced, and badges about a reason of the verdict. A badge about a reason has the
 # severity of this reason.
 _LEVELS = dict.fromkeys(("SIMULATED", "IMPORTED", "OWN WORKLOAD", "REPEATED", "ADDED"), NoteLevel.INFORMATION) | {
@@ -104,7 +104,9 @@ class _Marker:
 
 
 def name_pictures(view: ReportView) -> str:
-    """Return the beginning of the file names for all pictures of a page. It is the name of the run, or "comparison"."""
+    """Return the beginning of the file names for all pictures of a page. This beginning is the name of the run, or
+    "comparison".
+    """
     if view.decision is not None and not view.decision.is_heat_map:
         return "comparison"
     return _NOT_IN_A_NAME.sub("-", view.title).strip("-.") or "run"
@@ -125,7 +127,9 @@ def find_keywords(view: ReportView) -> str:
 
 
 def list_stamp(view: ReportView) -> tuple[Note, ...]:
-    """Return the badges for the parts of a page that a user can separate from it: printed pages, charts and dialogs."""
+    """Return the badges for the parts of a page that a user can separate from the page: printed pages, charts and
+    dialogs.
+    """
     return list_badges(view.stamp or view.banners)
 
 

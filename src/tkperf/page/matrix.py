@@ -119,8 +119,8 @@ class MatrixColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixRow:
-    """A row of a matrix, which shows one drive. It contains the short name, the colour in every chart, the full name,
-    the capacity and the interface.
+    """A row of a matrix, which shows one drive. The row contains the short name, the colour in every chart, the full
+    name, the capacity and the interface.
 
     Attributes:
         colour: the name of the colour; empty if charts do not distinguish the drives with colours.

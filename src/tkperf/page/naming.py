@@ -260,7 +260,8 @@ class Layout:
     Attributes:
         row_axes: the fields of the rows. A row shows the text of each field.
         column_axis: the field of the columns.
-        rows, columns: one workload for each row and column, which represents its values.
+        rows, columns: one workload for each row and each column. The fields of this workload identify the row or the
+            column.
     """
 
     row_axes: tuple[WorkloadAxis, ...]
@@ -279,7 +280,7 @@ class Layout:
 
 # Limits for the number of places in a table with several columns of values. The greater of two numbers applies: the
 # first limit, and the second limit times the number of workloads. If a table had more places, most of them would be
-# empty. For example, 3,000 workloads that all differ in size and depth would need 9 million places.
+# empty. For example, 3,000 workloads that all differ in block size and queue depth would need 9 million places.
 _MOST_PLACES, _MOST_PLACES_OF_A_WORKLOAD = 10_000, 4
 _NOTHING_ACROSS = WorkloadAxis(
     key="", title="", text=lambda _: "value", order=lambda _: (0, ""), words=lambda _: "value"
@@ -321,7 +322,9 @@ def arrange(workloads: Iterable[Workload]) -> Layout:
 
 
 def _list_streams(streams: Sequence[Workload]) -> Layout:
-    """Return an arrangement in one column. It has a row for each stream of the combinations, in their order."""
+    """Return an arrangement in one column. Each stream of the combinations has a row, and the rows have the order of
+    the streams.
+    """
     return Layout(
         row_axes=(STREAM,),
         column_axis=_NOTHING_ACROSS,

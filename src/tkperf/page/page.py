@@ -357,7 +357,7 @@ class CellView:
         scopes: the parts that can be shown. The figures of the section describe the first part.
         words: the explanation of the plots.
         apart: the values of each round, area or slice; None if the cell cannot be divided into parts.
-        flagged: ranges of seconds in which the values may not show the device alone.
+        flagged: ranges of seconds in which the values may not show the performance of the device alone.
         host: the activity of the host in each part; None if the activity was not recorded.
     """
 

@@ -149,8 +149,9 @@ class ProgressView:
         known: whether the position is known.
         run: the completed share of the run; None if it is not known.
         step: the completed share of the step; None while no step runs.
-        ends_s: the shortest and the longest time to the end in seconds, for a clock; None if the time is not known, or
-            if the run is simulated.
+        ends_s: the shortest and the longest time until the run ends, in seconds. From these values, a view computes
+            when the run will end according to the clock of the host. None if the time is not known, or if the run is
+            simulated.
         streams: the figures of each stream of the running combination and of its flushes; empty for a single load.
         seconds_iops: IOPS of the last seconds.
         left: the sections that the run has finished, each with its test and its outcome in words.

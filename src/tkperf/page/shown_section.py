@@ -97,5 +97,5 @@ def build_shown_sections(
 
 
 def find_section_key(test: TestResult, number: int) -> str:
-    """Return a key for a section that is unique in the report."""
+    """Return the key of a section. The key is unique in the report."""
     return f"{test.name}{number}"

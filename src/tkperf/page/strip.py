@@ -81,7 +81,8 @@ class Strip:
 
     Attributes:
         text: the content of the strip in words, for screen readers.
-        missed: begin and end of the part of the line in which a value misses the claim; None if there is no claim.
+        missed: the beginning and the end of the part of the line in which a value misses the claim; None if there is no
+            claim.
         bar: the length of the bar of a single value; None if the strip shows dots.
         low, high: the ends of the interval of the single value; None if they are not known.
         level: the severity of the bar.
@@ -135,7 +136,7 @@ class Limit:
 
 
 def _find_label(dot: Dot) -> tuple[float, float]:
-    """Return the begin and the end of a name beside its dot, as shares of the width."""
+    """Return the beginning and the end of a name beside its dot, as shares of the width."""
     length = _DOT + _LETTER * len(dot.name)
     return (dot.share - length, dot.share) if dot.is_named_before else (dot.share, dot.share + length)
 

@@ -35,7 +35,7 @@ from tkperf.runfile.writers import FileStamp
 from tkperf.system.output_files import UNFINISHED, make_folder, remove_folder, replace_file, replace_folder
 
 MARKER = "_tkperf_dataset.json"
-"""The name of the file that identifies a data set. Programs that read Parquet ignore names that begin with an
+"""The name of the file that identifies a data set. Programs that read Parquet ignore files whose names begin with an
 underscore.
 """
 FORMAT = 1
@@ -137,8 +137,8 @@ class Dataset:
         return put
 
     def note_state(self, former: ExportedRun, stamp: FileStamp) -> None:
-        """Record the new state of a run file if only its state has changed and not its content. The next export then
-        does not need to read the file.
+        """Record the new state of a run file. Call this method if the content of the run file has not changed. The next
+        export then does not need to read the file.
         """
         noted = msgspec.structs.replace(former, stamp=stamp)
         # An error is ignored. Its only consequence is that the next export reads the file again.

@@ -73,8 +73,8 @@ def build_batch_tables(batch_result: BatchResult) -> Iterator[DataTable]:
 
 
 def render_batch_junit(batch_result: BatchResult) -> str:
-    """Return a test suite for each drive. The suite contains a test case for each claim. If there are no claims, each
-    suite contains one test case.
+    """Return a test suite for each drive. The suite contains a test case for each claim. If there are no claims, return
+    a single test suite that contains a test case for each drive.
     """
     if batch_result.has_claims:
         return render_matrix_junit([one.file for one in batch_result.drives])

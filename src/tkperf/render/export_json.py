@@ -171,7 +171,7 @@ _UNUSED = _find_unused()
 # The fields of ``_UNUSED`` in the form that msgspec writes. msgspec escapes quotation marks within a text, so no text
 # can contain this sequence.
 _OF_A_LOAD_ALONE = b"," + msgspec.json.encode(_UNUSED)[1:-1]
-# The part of a slice for a load without streams and flushes.
+# The key ``parts`` of a slice, for a load without streams and flushes.
 _WITHOUT_PARTS = b',"parts":[]'
 # Keys that exist only in results of streams: the parts of a slice, and the additional values of a headline figure.
 _OF_STREAMS = ("parts", "also")
@@ -275,7 +275,7 @@ def encode_json(value: object) -> str:
 
 
 _UNCERTAIN = tuple(quantity for quantity in QUANTITIES.values() if quantity is not IOS)
-# Half of the width of the 95 % interval. The unit is the end of the name.
+# Half of the width of the 95 % interval. Each name ends with the unit.
 U95 = {f"u95_{quantity.key}": float for quantity in _UNCERTAIN}
 UNCERTAINTY = {
     **WORKLOAD,
@@ -347,8 +347,8 @@ def render_plan_json(estimate: RunEstimate, audit: list[dict[str, object]]) -> s
 
 
 def render_batch_plan_json(estimate: BatchEstimate) -> str:
-    """Return the plan of a batch as JSON. The key ``plan`` of a drive contains the keys of a single plan. It is null if
-    the drive has a fault.
+    """Return the plan of a batch as JSON. The key ``plan`` of a drive contains the keys of a single plan. The value of
+    this key is null if the drive has a fault.
     """
     return _render_plan(
         {

@@ -33,7 +33,7 @@ Readings = Iterable[tuple[str | None, Reading]]
 
 @dataclass(frozen=True, slots=True)
 class SeriesPoint:
-    """Values at one time. The names of their families are the keys. None means that a value was not measured."""
+    """Values at one time, with the names of families as the keys. None means that a value was not measured."""
 
     at_s: float
     labels: Labels
@@ -42,8 +42,8 @@ class SeriesPoint:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Properties that all series of one quantity have in common. They are the meaning, and the unit that ends the name,
-    both in the words of OpenMetrics.
+    """Properties that all series of one quantity have in common. OpenMetrics shows ``meaning`` as the help text. If
+    there is a unit, the name of the family ends with the unit.
     """
 
     unit: str

@@ -167,8 +167,8 @@ class DataTable:
     Attributes:
         types: the type of the values of each column: ``str``, ``bool``, ``int`` or ``float``. ``object`` means any of
             these types, in a table that is written only as CSV.
-        rows: the rows. It may be possible to read them only once, because the one-second samples of a long run do not
-            fit in memory.
+        rows: the rows. It may be possible to read the rows only once, because the one-second samples of a long run do
+            not fit in memory.
     """
 
     name: str

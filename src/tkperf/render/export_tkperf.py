@@ -55,7 +55,7 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
         )
     if result.tests and not any(test.name in TKPERF_TABLES for test in result.tests):
         raise UsageError("TKperf's XML cannot contain results that were imported from fio. Use --csv or --json")
-    # The name of an XML element can contain fewer different characters than the name of a run.
+    # The name of an XML element can contain fewer kinds of characters than the name of a run.
     root = ET.Element(re.sub(r"^(?![A-Za-z_])", "_", re.sub(r"[^A-Za-z0-9._-]", "_", result.info.name)))
     info, host = result.info, result.info.host
     _add(root, "testdate", (info.started_utc or "")[:10])

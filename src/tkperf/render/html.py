@@ -87,8 +87,8 @@ def render_view(view: ReportView, frame: PageFrame | None = None) -> str:
 
 
 def _has_charts(view: ReportView) -> bool:
-    """Return whether a page needs Vega. It does if the page contains a chart, or a cell whose one-second samples are
-    drawn after a click.
+    """Return whether a page needs Vega. A page needs Vega if the page contains a chart, or a cell whose one-second
+    samples are drawn after a click.
     """
     of_tests = (
         charts

@@ -32,8 +32,8 @@ _POINTS = make_msgpack_decoder(list[SeriesPoint])
 
 
 class _Points(NamedTuple):
-    """The latest points of a run. ``stamp`` is the state of the file at that time, or None if the file could not be
-    read. ``next_s`` is the time from which the file may be read again.
+    """The latest points of a run. ``stamp`` is the state of the file when the points were read, or None if the file
+    could not be read. ``next_s`` is the time from which the file may be read again.
     """
 
     stamp: FileStamp | None

@@ -122,7 +122,7 @@ FileKey = tuple[int, int]
 
 
 Row = RunRow | BatchRow | str
-"""The content of a file in the list of the library, or the reason why the file cannot be read."""
+"""What the list of the library shows about a file: a run, a batch, or the reason why the file cannot be read."""
 _DECODER = make_msgpack_decoder(Row)
 _DAMAGED = (sqlite3.Error, msgspec.DecodeError, OSError)
 

@@ -71,7 +71,7 @@ from tkperf.web.workers import Jobs
 
 LOOK_EVERY_S = 0.25
 # The interval, in s, at which a page is updated even if there is no new event, because clocks and remaining times
-# change. Each message also shows that the server still exists.
+# change. Each update also shows the browser that the server is still running.
 SHOW_EVERY_S = 5.0
 
 
@@ -186,8 +186,8 @@ def _read_batch(ledger: KnownFile, files: Mapping[str, KnownFile]) -> BatchResul
 
     def find(run_file: str) -> str:
         known = files.get(Path(run_file).name)
-        # A run file that the library does not contain, or does not contain yet, counts as a file without results. The
-        # path of a folder is used instead of the file, because it has this effect.
+        # A run file that the library does not contain, or does not contain yet, counts as a file without results. For
+        # such a file, this function returns the path of the folder, because a folder cannot contain results either.
         return str(folder / ".") if known is None else str(reach(known))
 
     def load_baseline(path: Path) -> RunResult:
@@ -224,7 +224,7 @@ def pack_tables(tables: Iterable[DataTable], name: str) -> bytes:
 
 def make_page(file: KnownFile, run_id: str, script_address: str, differs: str) -> bytes:
     """Return the report with the frame of the library. ``differs`` is a sentence about other files of this run that
-    differ. It is empty if no file differs.
+    differ. The sentence is empty if no file differs.
     """
     content = {"run_id": run_id, "name": file.name, "differs": differs}
     frame = PageFrame(

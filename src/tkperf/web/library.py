@@ -113,7 +113,7 @@ class Listing:
         waiting: number of files that were not read yet.
         cut_short: whether the folders contain more files than a library lists.
         missing: folders that cannot be searched, with the reasons.
-        is_begun: whether the folders were searched at least one time.
+        is_begun: whether the folders were searched at least once.
     """
 
     runs: dict[str, ListedRun] = field(default_factory=dict)
@@ -190,7 +190,7 @@ class Library:
             self._ending.set()  # when the server ends, it waits for a search in progress
 
     async def look(self) -> None:
-        """Search the folders one time."""
+        """Search the folders once."""
         found, changed, due = await asyncio.to_thread(self._look)
         if changed or not self._looked.is_set():
             self._found = found

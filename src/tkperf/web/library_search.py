@@ -118,8 +118,8 @@ FACETS = (
     Facet("month", "Month", lambda run: (run.row.month or _NOT_KNOWN,)),
 )
 _GRAVITY = {state.value: place for place, state in enumerate(VerdictState)}
-# The sort orders of the list. The first order is the default. In addresses, "-" before a key means that the greatest
-# value is first.
+# The sort orders of the list. In addresses, "-" before a key means that the greatest value is first. The default is
+# ``DEFAULT_SORT``.
 SORTS: Mapping[str, Callable[[ListedRun], object]] = {
     "date": lambda run: run.row.started_utc,
     "name": lambda run: run.row.name.casefold(),

@@ -199,7 +199,7 @@ class BoundedProtocol(H11Protocol):
 
 class _Server(uvicorn.Server):
     """A server that does not handle signals, because ``serve`` handles them. uvicorn itself would let the signal kill
-    the process, without an orderly end.
+    the process, so that tkperf could not shut down cleanly.
     """
 
     def capture_signals(self) -> Any:

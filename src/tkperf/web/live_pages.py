@@ -162,7 +162,7 @@ class LivePages:
                     del self._watched[key]
 
     def _may_send(self, event: bytes) -> bool:
-        """Return whether there is enough memory for an event. The memory also has to contain the data that browsers
+        """Return whether an event fits into the memory for events. This memory also contains the events that browsers
         have not received yet.
         """
         return self._sent_bytes + len(event) <= MOST_SENT_BYTES
@@ -173,7 +173,7 @@ class LivePages:
                 async for content in messages:
                     await watched.show(content)
         except JobError as error:
-            # The page remains open in the browsers. Its script asks again after a few seconds.
+            # The page remains open in the browsers. The script of the page asks again after a few seconds.
             watched.failed = True
             text = f"<p>This cannot be shown now: {escape(str(error))}.</p>"
             await watched.show(text.encode(errors="replace"))

@@ -1,8 +1,8 @@
 """Pages and downloads that workers built. All browsers that request a page at the same time share one page, and the
 page is stored in the user's cache.
 
-A key contains all properties on which a page depends, so a stored page is never out of date. The size of the folder is
-limited.
+A key contains all properties on which a page depends, so a stored page is never out of date. The size of the folder for
+stored pages is limited.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class PageCache:
     async def get(self, request: Request, key: tuple[object, ...], make: Make, *, keep: bool = True) -> BinaryIO:
         """Return the open file of a page. If the page does not exist, it is built. The caller must close the file.
 
-        The page is built only once for all browsers that request it during this time. The work ends early if all of
-        these browsers have closed their connections.
+        If several browsers request the page while it is being built, the page is built only once for all of them. The
+        work ends early if all of these browsers have closed their connections.
 
         Raises:
             BusyError: too many other requests wait for the page.

@@ -1,4 +1,5 @@
-"""A process that forks a process for each job. Before that, it loads all modules that are necessary to build reports.
+"""A process that forks a process for each job. Before the first fork, this process loads all modules that are necessary
+to build reports.
 
 The process has one thread and reads orders from the socket on stdin. It ends when the server closes the socket.
 """

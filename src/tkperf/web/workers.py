@@ -137,7 +137,7 @@ class Workers:
         """Execute a job that writes its result to an empty file. To end the process of the job, cancel the call.
 
         Args:
-            job: the name of the job in ``jobs.JOBS``; ``arguments`` are the arguments of that function.
+            job: the name of the job in ``jobs.JOBS``; ``arguments`` are the arguments of the function with this name.
             alone: whether no other job of this name may run at the same time.
 
         Raises:
@@ -227,7 +227,7 @@ class Workers:
             _end(process, answers)
 
     def _send(self, order: Order, descriptors: list[int]) -> None:
-        """Send an order. If the worker process has died, it is started again one time."""
+        """Send an order. If the worker process has died, start it again, and send the order once more."""
         for attempt in range(2):
             try:
                 if self._orders is None:
@@ -252,7 +252,8 @@ def _end(process: int | None, answers: socket.socket) -> None:
 
     Args:
         process: the descriptor of the process; None if it was not received yet. In this case, the process may already
-            have sent its descriptor. It must be killed too, because otherwise it would continue until the job is done.
+            have sent its descriptor. The process must be killed in this case too, because otherwise it would continue
+            until the job is done.
     """
     with answers:
         if process is None:
@@ -307,8 +308,8 @@ async def _receive_exactly(answers: socket.socket, count: int) -> bytes:
 
 
 async def _receive_process(answers: socket.socket) -> int | None:
-    """Return the descriptor of the process of the job, which arrives together with its first byte. None means that the
-    process could not begin.
+    """Return the descriptor of the process of the job, which arrives together with the first byte from this process.
+    None means that the process could not begin.
     """
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()

@@ -1,6 +1,6 @@
 """Build the page that shows the plan of a batch.
 
-The page shows whether the batch could begin, how much time the batch needs, each drive, the parts that drives share,
+The page shows whether the batch could begin, how much time the batch needs, each drive, the links that drives share,
 and the conditions.
 """
 

@@ -36,8 +36,9 @@ class BatchProgressView:
         verdict: the number of drives in each stage.
         alike: facts that all drives share, such as their model; empty if there are none.
         remaining: the time until all drives are done, in words.
-        ends_s: the shortest and the longest time until all drives are done, in seconds, for a clock; None if the time
-            is not known, or if the batch is simulated.
+        ends_s: the shortest and the longest time until all drives are done, in seconds. From these values, a view
+            computes when the batch will end according to the clock of the host. None if the time is not known, or if
+            the batch is simulated.
         table: the table of the drives. Each row is one line.
         widths: the fixed width of each column whose values change from second to second; None for the other columns.
         stages: the stage of each row.
@@ -107,8 +108,8 @@ class _Line:
         return None if self.run is None else self.run.left_s
 
 
-# None marks the position of running drives with doubts. These drives follow the drives with problems and precede all
-# other running drives.
+# None marks the position of running drives that a user should look at. These drives follow the drives with problems and
+# precede all other running drives.
 _ORDER: tuple[DriveStage | None, ...] = (*IN_TROUBLE, None, DriveStage.RUNNING, DriveStage.WAITING, DriveStage.DONE)
 
 
@@ -158,8 +159,8 @@ def describe_stages(state: BatchState) -> Verdict:
 
 
 def name_stage(stage: DriveStage, count: int) -> str:
-    """Return a stage in a form that can follow the number or the names of its drives: ``1 failed``, ``2 need your
-    consent again``.
+    """Return a stage in a form that can follow the number or the names of the drives in this stage: ``1 failed``, ``2
+    need your consent again``.
     """
     if stage is DriveStage.CONSENT_ENDED:
         return f"{'needs' if count == 1 else 'need'} your consent again"

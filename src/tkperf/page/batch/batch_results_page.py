@@ -1,5 +1,5 @@
-"""Build the page with the results of a batch. It contains the verdict, the table of drives, claims, distributions,
-write saturation and differences.
+"""Build the page with the results of a batch. The page contains the verdict, the table of drives, claims,
+distributions, write saturation and differences.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ _WORDS = (
 
 
 def build_batch_page(batch_result: BatchResult) -> ReportView:
-    """Return the page with the results of a batch. It contains the decision, the drives, the figures of each model, and
-    the conditions that differ.
+    """Return the page with the results of a batch. The page contains the decision, the drives, the figures of each
+    model, and the conditions that differ.
     """
     state = batch_result.state
     results = [one.result for one in batch_result.drives if one.result is not None]
@@ -222,8 +222,8 @@ def _build_figures(batch_result: BatchResult) -> Iterator[TestView]:
 
 
 def _build_small_multiples(batch_result: BatchResult) -> Iterator[TestView]:
-    """Yield a part of the page for each section that is a stream. It contains a small chart of the IOPS for each drive.
-    All charts have the same axes.
+    """Yield a part of the page for each section that is a stream. The part contains a small chart of the IOPS for each
+    drive. All charts have the same axes.
     """
     by_section: dict[tuple[str, str], list[tuple[BatchDriveResult, SectionResult]]] = {}
     for one in batch_result.drives:

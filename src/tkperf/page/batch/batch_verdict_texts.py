@@ -202,8 +202,8 @@ def _describe_outlier(one: BatchDriveResult, batch_result: BatchResult) -> str:
     """Return a text about an outlier: ``slot 7 (S4510-17) is unlike the others: 4 KiB random read: IOPS 12 %
     lower``.
     """
-    # The drives are compared by number, because the drives of the page contain their reports, but the drives of the
-    # group do not.
+    # The drives are compared by number, because the records of the drives on the page can contain the addresses of
+    # reports, whereas the records in the group do not.
     (group,) = (group for group in batch_result.groups if one.number in (other.number for other in group.drives))
     names, found = name_headlines(group.compared), batch_result.outliers[one.number]
     parts = [
@@ -305,7 +305,7 @@ def build_batch_mail(batch_result: BatchResult) -> tuple[str, ...]:
     """Return the lines of a mail with the results. There are no more than twelve lines."""
     verdict = describe_batch_verdict(batch_result)
     title = describe_batch_title(batch_result)
-    # If the batch has no claims, the verdict is omitted here, because the title already begins with it.
+    # If the batch has no claims, the verdict is omitted here, because the title already begins with the verdict.
     answer = title if title.startswith(verdict.title) else f"{verdict.title}: {title}"
     lines = [f"{drop_controls(batch_result.state.name)}: {answer}", *(f"- {text}" for text in verdict.reasons)]
     stages = describe_stages(batch_result.state)

@@ -106,8 +106,8 @@ def describe_measurement(one: BatchDriveResult) -> Cell:
 
 
 def _find_addresses(one: BatchDriveResult) -> dict[str, str]:
-    """Return the link of each claim, with the title of the claim as the key. The link leads to the page of the drive,
-    to the one-second samples of the value.
+    """Return the link of each claim, with the title of the claim as the key. The link leads to the one-second samples
+    of the value on the page of the drive.
     """
     found = {}
     for title, finding in {} if one.checked is None else one.checked.by_title.items():
@@ -190,7 +190,8 @@ def _build_distance(figure: CohortValue, value: float | None, outlier: Outlier |
 
 
 def _compare_few(batch_result: BatchResult) -> DecisionView | None:
-    """Return a direct comparison of drives. It is used if the drives are too few or too different for a distribution.
+    """Return a direct comparison of drives. This comparison is used if there are too few drives for a distribution, or
+    if the drives differ too much.
 
     Return None if the drives have no results in common.
     """

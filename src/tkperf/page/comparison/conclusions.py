@@ -50,7 +50,7 @@ class TelemetryDifference:
     """The difference between several runs in one test.
 
     Attributes:
-        throttled: whether the difference is the time for which the runs were throttled.
+        throttled: whether the runs differ in the time for which they were throttled.
     """
 
     test: str
@@ -194,8 +194,8 @@ def find_verdict(comparison: Comparison, groups: Sequence[ConditionGroup]) -> Ju
 
 
 def describe_comparison_reason(reason: ComparisonReason, comparison: Comparison) -> str:
-    """Return a reason in words. If the reason is the verdict on a single run, the text does not repeat the name of this
-    reason.
+    """Return a reason in words. If the reason concerns a single run, return the most serious reason of the verdict on
+    this run.
     """
     if reason.of_run is not None:
         runs = dict(zip(comparison.names, comparison.results, strict=True))

@@ -102,10 +102,10 @@ def find_title(comparison: Comparison, decision: Decision) -> str:
 
 
 def _describe_winners(called: Sequence[str], decision: Decision) -> str:
-    """Return a text that names the runs that are the only best run for a figure. All other ranked figures are counted,
-    so that the sum of the numbers is the number of all figures.
+    """Return a text that names each run that is the single best run for at least one figure. All other ranked figures
+    are counted, so that the sum of the numbers is the number of all figures.
 
-    If no run is the only best run for any figure, the text names the runs that share the best place most often.
+    If no run is the single best run for any figure, the text names the runs that share the best place most often.
     """
     count, runs = len(decision.figures), range(len(called))
     alone = [decision.count(Standing.BEST, run) for run in runs]
@@ -579,8 +579,8 @@ def build_cell(cell: DecisionCell, measure: Measure, whole: float, *, target: st
 def _describe_cell(cell: DecisionCell) -> str:
     if cell.unranked is None:
         return describe_distance(cell)
-    # The value has no rank because its load is relative to the reads of the drive alone. This reason applies to all
-    # values of the figure, so only the title states it.
+    # The value has no rank because the offered rate of its reader is a share of the rate that the drive reaches when
+    # the reader runs alone. This reason applies to all values of the figure, so only the title states it.
     return "" if cell.unranked is Unranked.OWN_LOAD else str(cell.unranked)
 
 

@@ -56,8 +56,8 @@ _Line = tuple[Sequence[str], Sequence[_Cell]]
 def _build(
     title: str, columns: Sequence[str], lines: Sequence[_Line], notes: Sequence[str] = (), **more: Any
 ) -> TableView:
-    """Return a table with a row for each line. A line consists of labels and cells, and ``columns`` names the columns
-    of both. The notes explain the marks that occur.
+    """Return a table with a row for each line. A line consists of labels and cells. ``columns`` contains the headings
+    of the labels and of the cells. The notes explain the marks that occur.
     """
     marked = {cell.change for _, cells in lines for cell in cells if cell.text.endswith(("?", ")"))}
     marks = (text for change, text in RATIO_MARKS.items() if change in marked)
@@ -101,7 +101,7 @@ def _title_row(row: ComparedRow) -> str:
 
 
 def number_rows(comparison: Comparison) -> dict[tuple[object, ...], str]:
-    """Return the ID of the table cell that contains the values of each row. The place of the row is the key."""
+    """Return the ID that the table uses for each row of the comparison. The place of the row is the key."""
     return {row.place: f"row{number}" for number, row in enumerate(comparison.rows)}
 
 

@@ -133,7 +133,7 @@ def describe_group(comparison: Comparison) -> str:
 
 
 def _describe_load(row: ComparedRow, of_test: Sequence[ComparedRow]) -> str:
-    # The name of the figure is enough for a stream, because it contains the name of the stream.
+    # The name of the figure is enough for a stream, because the name of the figure contains the name of the stream.
     if row.workload.together:
         return name_figure(row.workload)
     alike = [other.workload for other in of_test if other.section == row.section]

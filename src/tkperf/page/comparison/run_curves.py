@@ -174,8 +174,9 @@ def _find_sizes(read_percent: int, comparison: Comparison, test: str) -> Iterato
 
 
 def _choose_figures(figures: Sequence[Figure]) -> Iterator[Figure]:
-    """Yield each figure that is a curve, without repetitions. The axis is logarithmic, so that it can show both slow
-    and fast drives.
+    """Yield each figure that is a curve, without repetitions. If a figure exists with a linear axis and with a
+    logarithmic axis, only the figure with the logarithmic axis is yielded, because this axis can show both slow and
+    fast drives.
     """
     logarithmic = {(figure.kind, figure.quantities) for figure in figures if figure.log}
     for figure in figures:
@@ -365,7 +366,8 @@ def _draw_distributions(comparison: Comparison, sections: Sections) -> Iterator[
     """Yield charts of the response times of streams. One chart shows the share of I/Os that needed a longer time, and
     another chart shows the share of I/Os in each bin.
     """
-    # If different loads had a common distribution of response times, it would describe none of these loads.
+    # If different loads had a common distribution of response times, this distribution would describe none of these
+    # loads.
     streams = {
         run: section
         for run, section in sections.items()
@@ -405,8 +407,8 @@ def _share_of_bins(section: SectionResult) -> Iterator[Point]:
 
 _GRID_POINTS = 120
 _MOST_OUTLIERS = 6
-# If possible, the median covers the same runs at all places, because it would jump at a place where a run begins or
-# ends. If fewer than half of the places satisfy this rule, the median is drawn at the places where most of the runs
+# If possible, the median covers the same runs at all places, because otherwise the median would jump where a run begins
+# or ends. If fewer than half of the places satisfy this rule, the median is drawn at the places where most of the runs
 # have a value.
 _LEAST_SHARES = (1.0, 0.9, 0.5)
 _LEAST_PLACES = 0.5

@@ -115,7 +115,9 @@ def describe_sure(cell: CellResult, quantity: Quantity) -> str:
 
 
 def flag(flagged: Flagged | None) -> str:
-    """Return the reason why a result may not show the device alone. The text is empty if there is no such reason."""
+    """Return the reason why a result may not show the performance of the device alone. The text is empty if there is no
+    such reason.
+    """
     return "" if flagged is None else describe_flags(flagged)
 
 
@@ -217,8 +219,8 @@ def build_curves(
 # The greatest number of slices that are drawn. All minutes of a day are drawn. For a longer stream, only the lowest and
 # the highest of neighbouring slices are drawn. Otherwise the page of several days would become too large.
 MOST_SLICES_DRAWN = 1500
-# A combination has a chart for each stream and for the total. Each of them has fewer points, which are still closer to
-# each other than two pixels.
+# A combination has a chart for each stream and for the total. Each of these charts has fewer points, but the distance
+# between neighbouring points is still less than two pixels.
 _MOST_SLICES_OF_STREAM = 500
 # The greatest number of points that a chart can show as separate dots.
 MOST_DOTTED = 60
@@ -338,7 +340,9 @@ def _drawn_slices(
 
 
 def _cells_of_slices(section: SectionResult, workload: Workload | None) -> Iterator[tuple[SliceResult, CellResult]]:
-    """Yield each slice with its result for the whole load, or with its result for a stream or its flushes."""
+    """Yield each slice with the result of ``workload``, which is a stream or the flushes of a stream. If ``workload``
+    is None, yield each slice with the result of the whole load.
+    """
     if workload is None:
         yield from ((one, one.values) for one in section.slices)
         return
@@ -475,7 +479,8 @@ def _distribution(
     shown: ShownSection, figure: Figure, key: str, title: str, text: str, *, exceedance: bool = False
 ) -> Views:
     for detail in shown.details.values():
-        # If different loads had a common distribution of response times, it would describe none of these loads.
+        # If different loads had a common distribution of response times, this distribution would describe none of these
+        # loads.
         if detail.workload.is_combination:
             continue
         directions = directions_of(detail.workload, apart=figure.apart)

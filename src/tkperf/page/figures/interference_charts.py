@@ -87,7 +87,7 @@ def _squares(shown: ShownSection, grid: InterferenceGrid, quantity: Quantity) ->
         done = _describe_done(cell, reads=True), _describe_done(cell, reads=False)
         if cell.reads is None:
             # If there are no reads, there is no read latency. The square then shows whether the drive completes the
-            # writes alone.
+            # writes when no other load runs.
             text, strength = ("done", 0.0) if cell.reached else (NOT_MEASURED, None)
             yield GridSquare(column=column, row=row, text=text, strength=strength, facts=(*done, "no reads", ""))
             continue
@@ -129,8 +129,8 @@ def find_edges(grid: InterferenceGrid) -> Iterator[GridEdge]:
 
 
 def show_frontier(shown: ShownSection, figure: Figure) -> Views:
-    """Yield a chart that shows the highest read rate within the limit over the write rate. If the section has no grid,
-    yield nothing.
+    """Yield a chart that shows, for each write rate, the highest read rate whose latency is within the limit. If the
+    section has no grid, yield nothing.
     """
     grid = build_grid(shown.section)
     if grid is None:
@@ -148,8 +148,8 @@ def show_frontier(shown: ShownSection, figure: Figure) -> Views:
 
 
 def _frontier_curve(grid: InterferenceGrid) -> Curve:
-    """Return a curve that shows the highest read rate within the limit over the write rate. If even the lowest read
-    rate is beyond the limit, the curve has no point at this write rate.
+    """Return a curve that shows, for each write rate, the highest read rate whose latency is within the limit. If there
+    is no such read rate at a write rate, the curve has no point there.
     """
     return Curve(
         points=tuple(_frontier_point(grid, point) for point in grid.limit),

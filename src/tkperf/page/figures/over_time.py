@@ -444,7 +444,8 @@ def show_heat_map(shown: ShownSection, _figure: Figure) -> Views:
     separate views.
     """
     for detail in shown.details.values():
-        # If different loads had a common distribution of response times, it would describe none of these loads.
+        # If different loads had a common distribution of response times, this distribution would describe none of these
+        # loads.
         if detail.workload.is_combination:
             continue
         names = dict(directions_of(detail.workload, apart=True))

@@ -123,8 +123,8 @@ def open_over_time(chart: ChartView, quantities: set[str]) -> ChartView | None:
 
 
 def _distance(view: ChartView, quantities: set[str]) -> int:
-    """Return the number of other quantities that the view draws. The number is greater if the view does not draw the
-    maximum.
+    """Return a measure of how poorly the view suits the request. The measure is the number of quantities that the view
+    draws, plus 10 if the maximum latency is requested but not drawn.
     """
     drawn = set(view.figure.quantities) if view.figure else set()
     lacks = LATENCY_MAX.key in quantities and LATENCY_MAX.key not in drawn

@@ -85,8 +85,7 @@ class Peak:
     Attributes:
         below: the ceiling of the mean latency that limited the choice, in words; empty if the test has no ceiling.
         none_below: whether no demand had a mean latency below the ceiling.
-        rivals: the other considered demands. For these demands, the interval of the rate overlaps the interval of the
-            maximum.
+        rivals: the other considered demands for which the interval of the rate overlaps the interval of the maximum.
     """
 
     cell: CellResult

@@ -317,8 +317,8 @@ def _of_stream(test: TestResult, section: SectionResult, shown: Sequence[Quantit
     settled, series = find_settled(section, cell), find_rate_series(section, cell.workload, IOPS)
     changes = series is not None and series.changes
     if shown[0] is IOPS and steady is not None and settled and changes and not section.steady:
-        # The mean over the whole stream would combine the fresh part with the settled part. It would also differ from
-        # the number in the sentence.
+        # The mean over the whole stream would combine the fresh part with the settled part. This mean would also differ
+        # from the number in the sentence about the stream.
         level = _made(test, section, steady, f"{name}, settled (median)", say_value(settled, IOPS), value=settled)
         sure = describe_interval(settled, steady.uncertainty)
         yield _Candidate(rank=0, headline=replace(level, sure=sure), like=(name, IOPS.key))
@@ -366,7 +366,7 @@ def _with_state(candidate: _Candidate, state: str) -> _Candidate:
 
 def _sought(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
     """Yield the results for which the test searched. These results are the highest offered rates, a recovery time, and
-    the reached share of the first rate.
+    the rate of a section as a share of the first rate.
     """
     for measure, of in ((NO_BACKLOG, NO_BACKLOG.label), (SATURATED, SATURATED.label), (RECOVERY, "recovery")):
         found = find_characteristic(section, measure)
@@ -451,8 +451,8 @@ def build_headline(
 
 
 def _name_peak(peak: Peak) -> str:
-    """Return the name of the maximum. ``MaxIOPS`` is the name in the PTS for the highest rate below the ceiling of the
-    mean latency.
+    """Return the name of the maximum. ``MaxIOPS`` is the name in the PTS for the highest rate with a mean latency below
+    the ceiling.
     """
     if not peak.below:
         return "highest,"

@@ -57,8 +57,8 @@ _WHY_NOT = {
 
 
 def describe_grid(test: TestResult, section: SectionResult) -> str:
-    """Return a sentence about the highest read rate within the limit while the drive writes at the middle write rate.
-    The text is empty if the section has no grid.
+    """Return a sentence about the highest read rate whose latency is within the limit while the drive writes at the
+    middle write rate. The text is empty if the section has no grid.
     """
     grid = build_grid(section)
     if grid is None:
@@ -89,14 +89,14 @@ def _describe_point(grid: InterferenceGrid, point: LimitPoint) -> str:
 
 
 def _is_below_one(offered_iops: float, state: CellState) -> bool:
-    """Return whether a drive completes less than one I/O per second of a load alone, which is the lowest rate that a
-    grid offers.
+    """Return whether a drive completes less than one I/O per second when a load runs alone. One I/O per second is the
+    lowest rate that a grid offers.
     """
     return offered_iops <= 1 and state in (CellState.READS_SHORT, CellState.WRITES_SHORT)
 
 
 def _describe_none(grid: InterferenceGrid, point: LimitPoint) -> str:
-    """Return the reason why even the lowest read rate is not within the limit."""
+    """Return the reason why no read rate satisfies the limit."""
     reads = f"{format_number(point.next_read_iops)} IOPS of {name_read_blocks(grid)} reads"
     writes = f"{_megabytes(point)} MB/s of writes"
     match point.why_not:

@@ -1,5 +1,5 @@
-"""Build texts about each stream of a combination: its rate, its latency, its flushes, and the trims of the region that
-the stream reads.
+"""Build texts about each stream of a combination. The texts describe the rate, the latency and the flushes of the
+stream, and the trims of the region that the stream reads.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def describe_against_alone(sections: Sequence[SectionResult]) -> Iterator[tuple[
 
 
 def _describe_change(stream: StreamFigures, alone: CellResult) -> str:
-    """Return a text that compares a stream with the same load alone. It contains the factor of the latency if the
-    stream reached its offered rate, and otherwise the share of the rate.
+    """Return a text that compares a stream with a section in which the same load runs alone. The text contains the
+    factor of the latency if the stream reached its offered rate, and otherwise the share of the rate.
     """
     quantity, cell = stream.main, stream.cell
     value, before = cell.value(quantity), alone.value(quantity)

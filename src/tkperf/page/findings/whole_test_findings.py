@@ -56,8 +56,8 @@ _CONDITIONS = {
 
 
 def build_findings(tests: Sequence[TestResult], range_length_bytes: int | None = None) -> tuple[Finding, ...]:
-    """Return the findings of each test. The sentences about its figures are first, followed by the doubts about the
-    test.
+    """Return the findings of each test. The sentences about the figures of a test are first, followed by the doubts
+    about the test.
 
     Args:
         range_length_bytes: length of the active range; None if the length is not known.
@@ -124,8 +124,8 @@ def _of_section(test: TestResult, section: SectionResult, first: str | None, loa
 
 
 def _find_firsts(test: TestResult) -> dict[str, str]:
-    """Return the sections whose rate is reported as a share of the rate of another section. The value is the name of
-    the other section.
+    """Return the sections whose rate is reported as a share of the rate of another section. The name of the section is
+    the key, and the name of the other section is the value.
     """
     found: dict[str, str] = {}
     first_of: dict[object, str] = {}

@@ -114,7 +114,7 @@ def _facts(names: Sequence[str], results: Sequence[RunResult], conditions: dict[
 
 
 def _how(values: Iterable[object]) -> tuple[str, bool]:
-    """Return the verb for unequal values, and whether it is certain that the values differ.
+    """Return words for unequal values, such as ``differs``, and whether it is certain that the values differ.
 
     A value that is not known may be equal to the other values.
     """
@@ -123,8 +123,8 @@ def _how(values: Iterable[object]) -> tuple[str, bool]:
 
 
 def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
-    """Yield the tests, sections and cells that only some runs contain. Each text describes the parts that the same runs
-    contain.
+    """Yield the tests, sections and cells that only some runs contain. One text describes all parts that exactly the
+    same runs contain.
 
     If a whole test is missing, its sections are not listed. If a whole section is missing, its cells are not listed.
     """

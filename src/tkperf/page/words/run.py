@@ -122,8 +122,8 @@ def describe_resumptions(result: RunResult, test: TestResult) -> tuple[str, ...]
 
 
 def describe_resumption(one: ResumptionResult) -> str:
-    """Return a text about a resumption. It states why the run stopped, which parts were measured again, which parts
-    were added, and what changed since the run stopped.
+    """Return a text about a resumption. The text states why the run stopped, which parts were measured again, which
+    parts were added, and what changed since the run stopped.
     """
     parts = [*(_of_interruption(one) if one.interrupted else ()), *(_of_repetition(test, one) for test in one.replaced)]
     if one.added:

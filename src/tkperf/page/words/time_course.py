@@ -245,7 +245,7 @@ def name_rounds(numbers: Sequence[int]) -> str:
 def find_verdict_place(verdict: SteadyStateVerdict) -> int:
     """Return the decimal place of the last digit that is shown for the values of a verdict.
 
-    The place is small enough for the range of the values. A reader can therefore repeat the verdict with the printed
+    The place is small enough for the range of the values. A reader can therefore check the verdict with the printed
     values.
     """
     place = find_digit_place(verdict.average)

@@ -285,13 +285,13 @@ def explain_marks(flagged: Iterable[Flagged | None]) -> tuple[str, ...]:
 
 
 def is_flagged(flagged: Flagged) -> bool:
-    """Return whether there is a known reason why a figure may not describe the device alone."""
+    """Return whether there is a known reason why a figure may not show the performance of the device alone."""
     return bool(flagged.host_limited or flagged.disturbances)
 
 
 def describe_flags(flagged: Flagged) -> str:
-    """Return one line with the reasons why a figure may not describe the device alone. The text is empty if no reason
-    is known.
+    """Return one line with the reasons why a figure may not show the performance of the device alone. The text is empty
+    if no reason is known.
     """
     if not is_flagged(flagged):  # Most figures have no flag, so the function can return early.
         return ""

@@ -171,7 +171,7 @@ def log_axis(values: Iterable[object]) -> Spec:
     within = _log_steps(low, high, (1, 2, 5))
     if len(within) < LEAST_LOG_TICKS:
         within = _log_steps(low, high, range(1, 10))
-    if len(within) < LEAST_LOG_TICKS:  # If values are so close together, powers of ten are not suitable as ticks.
+    if len(within) < LEAST_LOG_TICKS:  # If values are this close together, powers of ten are not suitable as ticks.
         within = linear_ticks(low, high)
     # If an axis covers many powers of ten, only the powers of ten and both ends of the axis have labels.
     wide = len(within) > MOST_LOG_TICKS
@@ -186,8 +186,8 @@ def log_axis(values: Iterable[object]) -> Spec:
 
 
 def _log_steps(low: float, high: float, digits: Iterable[int]) -> list[float]:
-    """Return the products of these digits and powers of ten. The first product is the last one below ``low``, and the
-    last product is the first one above ``high``.
+    """Return the products of these digits and powers of ten. The first product is the greatest product below ``low``,
+    and the last product is the smallest product above ``high``.
     """
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
     digits = tuple(digits)

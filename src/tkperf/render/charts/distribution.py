@@ -160,8 +160,8 @@ def _draw_longer(us: Spec) -> Spec:
         "transform": [
             *_SUMS,
             *_curve("100 * (datum.total - {counted}) / datum.total"),
-            # No I/O is slower than the slowest I/O, so the share at the edge of its bucket is 0. A logarithmic axis
-            # cannot show 0.
+            # No I/O is slower than the slowest I/O, so the share at the upper edge of the bucket of this I/O is 0. A
+            # logarithmic axis cannot show 0.
             {"filter": "datum.at_edge > 0"},
         ],
         "mark": {"type": "line", "color": COLOURS[PALETTE[0]]},

@@ -91,7 +91,9 @@ SPOTS = {SpotKind.DROP: COLOURS["vermilion"], SpotKind.SPIKE: COLOURS["amber"]}
 
 INK = "#1B1F24"
 TEXT_PX, TITLE_PX = 12, 14
-"""Font sizes in pixels on the screen. The chart must not be reduced below these sizes when it is printed."""
+"""Font sizes in pixels on the screen. For print, a chart is drawn again with another width instead of being reduced, so
+that its texts remain readable.
+"""
 HEIGHT_PX, LOW_PX = 300, 170
 RING = "\N{WHITE CIRCLE}"
 # The width of the labels of a vertical axis. The width is fixed, so that charts below each other begin at the same
@@ -268,8 +270,8 @@ def name_ends(
 
 
 def _move_apart(shares: Sequence[float], gap: float) -> list[float]:
-    """Return the places from the highest to the lowest. The distance between neighbouring places is not less than one
-    gap. The places remain within the plot if there is enough space.
+    """Return the places from the highest to the lowest. The distance between neighbouring places is not less than
+    ``gap``. The places remain within the plot if there is enough space.
     """
     moved = list(shares)
     for number in range(1, len(moved)):

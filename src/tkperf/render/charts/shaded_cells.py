@@ -4,8 +4,8 @@ The heat map contains a rectangle for each combination of a time slice and a ban
 contain one row for each time slice, and Vega creates the rectangles from the rows. If the data contained a row for each
 rectangle, a page would be larger by a megabyte.
 
-The grid contains a square for each cell, and a line between squares that shows the limit. The shade of a square shows
-the value of the cell.
+The grid contains a square for each cell. A line between squares shows the limit. The shade of a square shows the value
+of the cell.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ TIME = "Response time"
 
 
 def draw_heat_map(chart: HeatMap) -> Spec:
-    """Return the specification of a heat map. The shade of a rectangle shows the share of the I/Os of a time slice that
-    belong to a band of response time.
+    """Return the specification of a heat map. The shade of a rectangle shows which share of the I/Os of a time slice
+    belongs to a band of response time.
     """
     edges_us = [max(_LEAST_US, edge) for edge in chart.edges_us]
     rows: list[Row] = []

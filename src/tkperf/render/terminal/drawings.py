@@ -46,8 +46,8 @@ _HISTOGRAM_LINES = 6
 _BINS_A_DECADE = (32, 24, 16, 12, 8, 4, 2)
 # The number of characters for the label of the greatest share.
 _SCALE = 9
-# The kinds of figures that show values over time or places. For a section, the first kind in this list that the section
-# has is drawn.
+# The kinds of figures that show values over time or places. For each section, tkperf draws the first kind in this list
+# for which the section has charts.
 _COURSES = (FigureKind.OVER_ROUNDS, FigureKind.OVER_TIME, FigureKind.SECONDS, FigureKind.OVER_AREAS)
 
 # The names of the curves that are drawn for each stream of a combination. These curves are the rate, which has no name,

@@ -24,7 +24,7 @@ class BlockLetters:
         done, perhaps, left: parts of a horizontal bar.
         line: character that fills the rest of a line with a heading.
         shades: parts of a heat map, beginning with the greatest share.
-        limit: a limit between two squares.
+        limit: character for a limit between two squares.
     """
 
     heights: str

@@ -375,8 +375,8 @@ class _Breaks(Enum):
 def measure_width(table: TableView, *, breaks: _Breaks = _Breaks.NONE) -> int:
     """Return the smallest possible width of a table.
 
-    If the cells of a column can be broken, the column is as wide as its longest word. If the cells are long enough, the
-    column is never narrower than ``_LEAST_WORDS`` characters.
+    If the cells of a column can be broken, the column is as wide as its longest word. If a cell has ``_LEAST_WORDS``
+    characters or more, the column is also at least this wide.
     """
     numeric = table.numeric
     width = 0

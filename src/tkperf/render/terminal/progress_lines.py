@@ -54,8 +54,8 @@ _LEAST_CHART, _TALLEST_CHART = 3, 20
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Lines that belong together. If there is not enough space, the parts with the highest ``rank`` are omitted
-    first.
+    """A group of lines that belong together. If there is not enough space, the groups with the highest ``rank`` are
+    omitted first.
     """
 
     rank: int
