@@ -1,4 +1,4 @@
-"""The estimate of a batch. Each drive is examined as it is before a run, and no drive is opened for writing."""
+"""The estimate of a batch. Each drive is examined in the same way as before a run. No drive is opened for writing."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ RatesOf = Callable[[RunPlan], Rates]
 
 
 def estimate_batch(settled: Settled, rates_of: RatesOf, rating: Rating | None = None) -> BatchEstimate:
-    """Examine every drive of a batch, and return an estimate of its run. If a drive has a fault, its estimate contains
-    the fault.
+    """Examine every drive of a batch, and return the estimate of the batch. If a drive has a fault, the estimate of
+    this drive contains the fault.
 
     Args:
-        rates_of: a function that returns the rates of the device of a plan.
+        rates_of: a function that returns the rates of the device that a plan measures.
     """
     request = settled.request
     drives: list[DriveEstimate] = []

@@ -1,5 +1,5 @@
-"""A view of a batch that repeatedly reads its ledger and its run files. It works even if the process of the batch no
-longer exists.
+"""A view of a batch. The view repeatedly reads the ledger and the run files of the batch, and works even if the process
+of the batch no longer exists.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ class WatchedBatch:
 
     Attributes:
         news: the new events from the last reading of the files. If a run was already running at the first reading, its
-            first events show only the present place of the run.
+            first events show only the current position of the run.
 
     Args:
-        path: the path of the ledger, or a function that returns its present path.
+        path: the path of the ledger, or a function that returns the current path of the ledger.
 
     Raises:
         RunFileError: the ledger cannot be read.
@@ -138,7 +138,7 @@ class WatchedBatch:
             self._follow_ends(before)
         running = [one for one in self.state.drives if one.stage is DriveStage.RUNNING]
         rate = min(self._looks_a_second, len(running) / self._each_every_s)
-        # The limit prevents many readings in a short time after a pause.
+        # After a pause, many readings would be due at once. The limit ``max(1.0, rate)`` prevents this.
         self._due = min(self._due + rate * (now_s - self._followed_s), max(1.0, rate))
         self._followed_s = now_s
         while self._due >= 1:
@@ -155,7 +155,7 @@ class WatchedBatch:
                 self._follow(drive.shown.number, Path(drive.run_file))
 
     def _follow_ends(self, before: BatchState) -> None:
-        """Read the ends of the runs that were running when the batch was last read."""
+        """Read the last events of the runs that have ended since the batch was last read."""
         for was, drive in zip(before.drives, self.state.drives, strict=True):
             if was.stage is DriveStage.RUNNING and drive.stage is not DriveStage.RUNNING:
                 self._follow(drive.shown.number, Path(drive.run_file))

@@ -1,5 +1,5 @@
-"""The conductor of a confirmed batch. It starts the drives one after the other, and records their progress in the
-ledger.
+"""The conductor of a confirmed batch. The conductor decides when the run of each drive begins, and records the progress
+of the drives in the ledger.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from tkperf.system.host import now_utc
 
 # The least time in s between the starts of two drives. Between two steps, the end of fio and the processing of results
 # need tens of milliseconds of CPU time. Drives that begin together, with steps of equal length, would wait for each
-# other between all steps. With this distance, the steps of up to 24 drives do not coincide if a step takes a minute.
+# other between all steps. With this time between the starts, the steps of up to 24 drives do not coincide if a step
+# takes a minute.
 APART_S = 1.3
 
 
@@ -36,7 +37,7 @@ class Turns:
         groups: numbers of the drives that are measured at the same time, in their order. A group begins when no drive
             of another group is running any more, so that each drive has the same neighbours all the time.
         parts: names of the links that each drive shares with other drives. None means that the links are not known.
-        stagger_s: least time between the starts of two drives that share a link, or may share a link.
+        stagger_s: least time, in seconds, between the starts of two drives that share a link or may share a link.
         simulated: drives whose steps use no CPU. They begin without waiting for other drives.
     """
 
@@ -54,7 +55,7 @@ class Turns:
 
         Args:
             running: the drives that are being measured now, including those of other processes.
-            repeatable: the drives that were measured, and that are measured once more and alone after all other drives.
+            repeatable: the drives that were measured once, and that are measured again, alone, after all other drives.
         """
         if not waiting and not running:
             return next(iter(repeatable), None)
@@ -85,7 +86,7 @@ class Turns:
 # Effects of neighbours that make --alone-again measure a drive once more.
 _DOUBTFUL = (SharingState.SLOWED, SharingState.OVER_BUDGET)
 STRANGERS_EVERY_S = 5.0
-# The time in s for which each drive is read when reads of drives alone and together are compared.
+# tkperf reads each drive for this time in s, first alone and then together with the other drives, to compare the rates.
 READS_S = 10
 
 
@@ -101,10 +102,11 @@ class Conductor:
         *,
         warn: Callable[[str], None],
     ) -> None:
-        """Write the confirmed drives to the ledger. After this call, a fault concerns only its own drive.
+        """Write the confirmed drives to the ledger. After this call, a fault of one drive does not affect the other
+        drives.
 
         Args:
-            warn: a function that is called with texts that the user must see. It does not wait.
+            warn: a function that is called with texts that the user must see. The function does not wait.
 
         Raises:
             RunFileError: the ledger cannot be written.
@@ -130,8 +132,8 @@ class Conductor:
         return self._ledger.path
 
     def read_together(self, on_read: Callable[[int, float], None]) -> None:
-        """Read the drives of each group alone and together, if all of them contain data. Reads of places without data
-        are no evidence, because an SSD answers them without reading its flash.
+        """Read the drives of each group alone and together, if all drives of the group contain data. Reads of places
+        without data are no evidence, because an SSD answers them without reading its flash.
 
         Args:
             on_read: a function that is called before a group is read, with the number of its drives and the time in s
@@ -158,7 +160,7 @@ class Conductor:
             self._note(LedgerNote(text=text))
 
     def go_on(self, timeout_s: float) -> bool:
-        """Start the next drive, or wait for messages of the processes for up to this time. Return False after all
+        """Start the next drive, or wait for messages from the processes for up to ``timeout_s``. Return False after all
         processes have ended.
         """
         self._keep_ledger()
@@ -199,8 +201,8 @@ class Conductor:
         }
 
     def _begin(self, member: DriveProcess) -> bool:
-        """Tell a drive to begin, or to measure once more and alone. Return whether the ledger has recorded this. If the
-        ledger could not record it, the drive does not begin.
+        """Tell a drive to begin, or to measure once more and alone. Return whether this order was written to the
+        ledger. If it could not be written, the drive does not begin.
         """
         self._places = self._places or self._neighbours.places()
         place = self._places[member.number]
@@ -228,8 +230,8 @@ class Conductor:
         return True
 
     def _keep_ledger(self) -> None:
-        """Restore the ledger if the file with its name was removed or replaced, because the content of the open ledger
-        is valid.
+        """Restore the ledger if the file with its name was removed or replaced, because the open file still contains
+        the valid ledger.
         """
         before = self._ledger.path
         try:

@@ -51,8 +51,8 @@ class DraftedDrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """A batch after the search for its drives. ``faults`` contains the faults by the number of the drive, counted from
-    1. For ``source``, see ``BatchDraft``.
+    """A batch after the search for its drives. ``faults`` maps the number of a drive to the fault of this drive. The
+    first drive has the number 1. For ``source``, see ``BatchDraft``.
     """
 
     request: BatchRequest
@@ -96,8 +96,8 @@ class BatchDraft:
     tkperf: str = DEFAULT_TKPERF
 
     def settle(self, name: str, finder: DriveFinder | None = None) -> Settled:
-        """Find the drives, and return the batch with a run for each drive. Raise UsageError if a setting of all drives
-        or the names of runs are wrong.
+        """Find the drives, and return the batch with a run for each drive. Raise UsageError if a setting for all drives
+        or the name of a run is wrong.
         """
         # A fault that concerns all drives is reported once, not for each drive.
         with self._naming():
@@ -160,8 +160,8 @@ class BatchDraft:
 
     @contextmanager
     def _naming(self, where: str = "") -> Iterator[None]:
-        """Add the name of the batch file, and the place in it, to an error. The error itself names files to which the
-        batch file refers.
+        """Add the name of the batch file, and the place in this file, to an error. An InputFileError is not changed,
+        because it already names the faulty file to which the batch file refers.
         """
         try:
             yield
@@ -172,7 +172,9 @@ class BatchDraft:
 
 
 def _find_elsewhere(drive: DraftedDrive) -> FoundDrive:
-    """Return a drive of another host. tkperf knows only its name, and derives the name of its run from it."""
+    """Return a drive of another host. tkperf knows only the name of this drive, and derives the name of the run from
+    the name of the drive.
+    """
     name = drive.drive
     fault = None
     if "/" in name and not name.startswith(("/", SIMULATED)):
@@ -200,7 +202,7 @@ def _name_drive(source: str, number: int) -> str:
 
 
 def find_again(request: BatchRequest, names: Collection[str], finder: DriveFinder | None = None) -> BatchRequest:
-    """Return a request with the present paths of its drives, because the kernel may have renamed the drives in the
+    """Return the request with the current paths of the drives, because the kernel may have renamed the drives in the
     meantime.
 
     Args:
@@ -234,8 +236,9 @@ def read_claims(path: Path) -> str:
 
 
 def _name_run(batch: str, number: int, drive: FoundDrive, taken: Collection[str]) -> str:
-    """Return the name of a run. It is the name of the batch with the serial number. If the serial number identifies no
-    single run, it is the name of the batch with the number of the drive.
+    """Return the name of a run. The name consists of the name of the batch and the serial number of the drive. If the
+    serial number is not known, or if this name is too long or belongs to another run, the name consists of the name of
+    the batch and the number of the drive.
     """
     serial = _NOT_IN_A_NAME.sub("-", drive.serial or "").strip("-")
     name = f"{batch}-{serial}"

@@ -28,7 +28,7 @@ class FoundDrive:
     """A drive that was found by its name.
 
     Attributes:
-        path: the path of the drive. For a drive with a fault, the name that the user gave.
+        path: the path of the drive or, if the drive has a fault, the name that the user gave.
         serial: the serial number, if the drive is a whole drive and reports one.
         fault: the reason why the batch cannot contain the drive. None means that no fault was found so far.
     """

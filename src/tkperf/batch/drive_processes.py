@@ -45,9 +45,9 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     Attributes:
         resumed: a text about how the run continues. It is empty for a new run.
-        shortest_s, longest_s: limits of the length of the run.
+        shortest_s, longest_s: the shortest and the longest time that the run may take.
         jobs: the largest number of threads of fio in a step.
-        way: the links between the drive and the CPU, under the name of the run.
+        way: the links between the drive and the CPU. In this record, the name of the run identifies the drive.
         warnings: warnings that the user sees before consent.
     """
 
@@ -137,12 +137,12 @@ class Channel:
         return True
 
     def receive_from_drive(self) -> FromDrive | None:
-        """Wait for the next message of a drive's process. None means that the process has ended."""
+        """Wait for the next message from a drive's process. None means that the process has ended."""
         content = self._receive()
         return None if content is None else self._from_drive.decode(content)
 
     def receive_from_batch(self) -> ToDrive | None:
-        """Wait for the next message of the batch. None means that the process of the batch has ended."""
+        """Wait for the next message from the batch. None means that the process of the batch has ended."""
         content = self._receive()
         return None if content is None else self._to_drive.decode(content)
 
@@ -383,7 +383,9 @@ class DriveProcesses:
         return all(one.has_gone for one in self.members)
 
     def dismiss(self) -> None:
-        """End the processes that have not begun, and wait for them. Their consent ends with their channels."""
+        """End the processes whose runs have not begun, and wait for these processes. When the channel of a process is
+        closed, the user's consent for its drive is no longer valid.
+        """
         for member in self.members:
             if not member.begun and not member.has_gone:
                 member.channel.finish()
@@ -395,7 +397,7 @@ class DriveProcesses:
                 break
 
     def stop(self) -> None:
-        """Ask all processes to end in an orderly manner, as Ctrl-C would."""
+        """Ask all processes to shut down cleanly, as Ctrl-C would."""
         for member in self.members:
             if not member.has_gone:
                 member.signal(signal.SIGINT)
@@ -403,7 +405,7 @@ class DriveProcesses:
 
 def _wait_for(pid: int) -> int | None:
     """Return the exit code of a child process that is ending. The code is negative if a signal ended the process. None
-    means that the process does not end.
+    means that the process has not ended in time, or that its exit code is not available.
     """
     until_s = time.monotonic() + _LAST_MOMENT_S
     while time.monotonic() < until_s:

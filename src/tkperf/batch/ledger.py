@@ -1,5 +1,5 @@
-"""The ledger of a batch, NAME.batch: its drives, their consent, and the progress of each drive. Each line is a JSON
-document.
+"""The ledger of a batch, NAME.batch. It contains the drives of the batch, the user's consent, and the progress of each
+drive. Each line is a JSON document.
 
 Each line is appended with one write, and is durable afterwards. The process of the batch holds the lock of the file
 until this process ends, and writes the lines that concern all drives. The process of each drive writes the end of its
@@ -269,9 +269,9 @@ def _write_durably(descriptor: int, content: bytes) -> None:
 
 
 def append_end(path: Path, ended: DriveEnded) -> None:
-    """Append the end of a drive's run. The drive's own process calls this function. It raises no error, because the run
-    file also contains the end. If the ledger's name now belongs to a pipe, to a file with several names, or to a file
-    that is not a ledger, nothing is written.
+    """Append the end of a drive's run. The drive's own process calls this function. The function raises no error,
+    because the run file also records how the run ended. If the ledger's name now belongs to a pipe, to a file with
+    several names, or to a file that is not a ledger, nothing is written.
     """
     # The file is opened without blocking. Otherwise, if a pipe had this name, tkperf would wait for another process.
     flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -543,8 +543,8 @@ def _status_of(run_path: Path) -> RunStatus | None:
 
 @lru_cache(maxsize=_KEPT_STATUSES)
 def _read_status(run_path: Path, _stamps: object) -> RunStatus:
-    """Return the status of a run. It is read once for each state of the files, because tkperf reads a batch every few
-    seconds and finished runs do not change.
+    """Return the status of a run. The status is read only once for each state of the files, because tkperf reads a
+    batch every few seconds and finished runs do not change.
     """
     return outline_first(run_path).record.status
 

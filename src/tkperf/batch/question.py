@@ -101,8 +101,8 @@ class BatchQuestion:
 
     @property
     def expected(self) -> str:
-        """The answer that confirms the erasure. It differs from the answer for another batch, and for this batch with
-        more or fewer drives.
+        """The answer that confirms the erasure. This answer differs from the answer for another batch, and from the
+        answer for this batch with more or fewer drives.
         """
         return f"{self.name} {self.count}"
 

@@ -28,11 +28,11 @@ class BatchDrive(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: the name of the run, whose file is NAME.tkperf.
         request: the request for the run, with the path of the drive as the device.
-        given: the drive as the user named it: a path, a link in /dev/disk/by-id, a serial number, ``sim:PRESET``.
+        given: the drive as the user named it: a path, a link in /dev/disk/by-id, a serial number, or ``sim:PRESET``.
         slot: the slot of the drive, as the user or the host names it. None means that the slot is not known.
         serial: the serial number of the whole drive, regardless of its path. None means that the drive reports no
             serial number.
-        host: the name, for SSH, of the host to which the drive is attached. None means this host.
+        host: the name that is passed to SSH for the host to which the drive is attached. None means this host.
     """
 
     name: str
@@ -49,7 +49,7 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         parallel: the number of drives that are measured at the same time. ``auto`` means as many drives as do not
             overload a link.
-        stagger_s: least time between the beginnings of two drives on one link, in seconds.
+        stagger_s: least time, in seconds, between the starts of two runs whose drives share a link.
         strict: whether to refuse a batch that exceeds a budget, instead of measuring fewer drives at the same time.
         compare_reads: whether to read each drive alone and all drives together before the first purge, and to compare
             the rates.

@@ -1,8 +1,8 @@
 """The process of one drive in a batch. The process examines its drive, holds it, waits for consent and for its turn,
 and measures the drive.
 
-Until the process receives the order to begin, it ends together with the process of the batch, because the consent also
-ends. After this order, the process needs no other process and no terminal.
+Until the process receives the order to begin, it ends together with the process of the batch, because the consent is
+then no longer valid. After this order, the process needs no other process and no terminal.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from tkperf.pipeline.run_plan import RunPlan, plan_run
 from tkperf.pipeline.run_to_file import Destination, resume_to_file, run_to_file
 from tkperf.system.host import now_utc
 
-# The length, in seconds, of each part of the reads when tkperf compares drives alone and together. Several parts show
-# how steady the rate is.
+# The duration, in seconds, of each read when tkperf compares the read rates of drives alone and together. Several reads
+# show how steady the rate is.
 READING_S = 2
 
 
@@ -59,7 +59,7 @@ class DriveTask:
 
 
 def run_drive_process(task: DriveTask, channel: Channel) -> NoReturn:
-    """Execute the whole work for one drive, and end this process. This function must be the first call in a new
+    """Do the whole work for one drive, and then end this process. This function must be the first call in a new
     process.
     """
     # The process of the drive has a separate session. Signals of the terminal therefore reach only the batch, which

@@ -150,7 +150,7 @@ def write_batch(path: Path, files: BatchFiles, claims_file: Path | None = None) 
 
 
 def expand_batches(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the named run files. For a batch, return the run files of those of its runs that have begun."""
+    """Return the named run files. For a batch, return the files of those runs that have begun."""
     found: list[Path] = []
     for path in paths:
         if path.suffix != BATCH_SUFFIX:
@@ -195,7 +195,7 @@ def notify_of_batch(options: BatchOptions, state: BatchState, lines: Sequence[st
 
 
 def describe_outcome(state: BatchState) -> str:
-    """Return the progress of a batch in words: ``complete``, ``22 of 24 drives done``."""
+    """Return the progress of a batch in words, such as ``complete`` or ``22 of 24 drives done``."""
     done = sum(drive.stage is DriveStage.DONE for drive in state.drives)
     if done == len(state.drives):
         return "complete"

@@ -125,8 +125,8 @@ def _conduct(
     prompt: BatchPrompt,
     ledger: Ledger | None = None,
 ) -> int:
-    """Measure drives after the user has consented. ``ledger`` is the ledger of a resumed batch. It is closed at the
-    end.
+    """Measure drives after the user has consented. ``ledger`` is the ledger of a resumed batch. The function closes
+    this ledger before it returns.
     """
 
     def work(number: int, channel: Channel) -> NoReturn:
@@ -286,7 +286,7 @@ def ask_for(options: BatchOptions, drives: Sequence[DriveShown]) -> None:
 
 
 def wait_for_ends(is_over: Callable[[], bool], listen: Callable[[float], object], path: Path) -> None:
-    """Wait until runs have ended that were asked to end. If the user presses Ctrl-C again, only the wait ends."""
+    """Wait until the runs that were asked to end have ended. If the user presses Ctrl-C again, only the wait ends."""
     complain_in_thread("\ntkperf: the runs are asked to end; Ctrl-C again ends only this waiting")
     try:
         with ended_by_signals(once=False):

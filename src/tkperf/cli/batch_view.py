@@ -67,8 +67,8 @@ class LiveBatch:
 
 
 class _NewNotes:
-    """A filter for the remarks of a batch, such as a remark about a full disk. It returns only remarks that the view
-    has not shown before.
+    """A filter for the remarks of a batch, such as a remark about a full disk. The filter returns only remarks that the
+    view has not shown before.
     """
 
     def __init__(self) -> None:
@@ -210,7 +210,8 @@ def shown_in_thread(options: BatchOptions, watch: Callable[[], BatchFollower]) -
         yield
         return
     ended = threading.Event()
-    # The thread is a daemon, because Python does not wait at its end for a daemon thread that is blocked in a write.
+    # The thread is a daemon, because Python, when it exits, does not wait for a daemon thread that is blocked in a
+    # write.
     thread = threading.Thread(target=_show_until, args=(ended, options, watch), name="tkperf progress", daemon=True)
     thread.start()
     try:

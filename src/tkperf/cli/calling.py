@@ -133,8 +133,8 @@ def options_by_heading(command: click.Command, ctx: click.Context) -> dict[str, 
     listed: list[tuple[str, str]] = []
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
-        # Newer versions of click list the arguments too. They are omitted, because the text of the help already
-        # explains them.
+        # Newer versions of click list the arguments too. The arguments are omitted, because the text of the help
+        # already explains them.
         if record is None or isinstance(param, click.Argument):
             continue
         heading = param.heading if isinstance(param, HeadedOption) else Heading.COMMON
@@ -220,7 +220,7 @@ def _refuse_device_as_name(
 
 
 def offer(names: Sequence[str], begun: str) -> list[CompletionItem]:
-    """Return completions for a word. These are the names that begin with ``begun``."""
+    """Return completions for a word: the names that begin with ``begun``."""
     from click.shell_completion import CompletionItem  # noqa: PLC0415  # only completion needs it
 
     return [CompletionItem(name) for name in names if name.startswith(begun)]

@@ -106,7 +106,7 @@ def print_run(path: Path, *, full: bool = False) -> None:
     if full:
         print_page(view, open_console(), going_on=going_on)
         return
-    # The headline figure of this test shows only one rate of writes of its grid.
+    # The headline figure of a test with a grid covers only one write rate of the grid.
     grid = any(section.grid_rules is not None for test in result.tests for section in test.sections)
     everything = "all tables and charts, here, with all rates of writes" if grid else "all tables and charts, here"
     pointers = [(_FULL, everything), *_POINTERS]

@@ -99,8 +99,8 @@ def _conduct(
     log: BatchLog | None = None,
     without: Sequence[str] = (),
 ) -> int:
-    """Measure drives after the user has consented. ``ledger`` is the ledger of a batch that continues. It is closed at
-    the end.
+    """Measure drives after the user has consented. ``ledger`` is the ledger of a batch that continues. The function
+    closes this ledger before it returns.
     """
     with until_it_begins() as undone:
         if ledger is not None:

@@ -218,8 +218,8 @@ def _is_run_file(path: str) -> bool:
 
 
 def offer_files(begun: str, suffixes: Iterable[str], *, block_devices: bool = False) -> list[CompletionItem]:
-    """Return completions. These are files with these extensions whose names begin with ``begun``. If there are none,
-    return folders that may contain such files.
+    """Return completions: the files with these extensions whose names begin with ``begun``. If there are none, return
+    folders that may contain such files.
 
     Names with control characters are omitted, because the answer to a shell consists of lines.
     """

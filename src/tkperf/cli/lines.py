@@ -139,8 +139,8 @@ class PlainLines:
 
 
 def _describe_cell(phase: Phase) -> str:
-    """Return the offered rates of a cell of a grid, such as ``: reads at 2,300 IOPS, writes at 400 IOPS``. The text is
-    empty if the phase is not a cell of a grid.
+    """Return the offered rates of a grid cell, such as ``: reads at 2,300 IOPS, writes at 400 IOPS``. The text is empty
+    if the phase is not a cell of a grid.
     """
     if not isinstance(phase, Round) or phase.cells is None:
         return ""
@@ -238,8 +238,8 @@ def _figures_of(measurement: Measurement) -> dict[str, object]:
 
 
 def _sample_fields(sample: Sample) -> dict[str, object]:
-    """Return the fields for one second of the measurement. If streams run together, each stream has the same fields.
-    The name of the stream is the key.
+    """Return the fields for one second of the measurement. If streams run together, the result contains the same fields
+    for each stream, with the name of the stream as the key.
     """
     fields = _fields_of(sample)
     if sample.streams:

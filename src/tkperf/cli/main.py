@@ -163,7 +163,7 @@ def main() -> None:
     exit_code: int = ExitCode.DONE
     try:
         # A command returns nothing. click returns the code of click.exceptions.Exit, also for --help. With --detach,
-        # this code may be 128 + n if signal n killed the run before the run began.
+        # this code may be 128 + n if signal n killed the process of the run before the run began.
         exit_code = cli.main(standalone_mode=False, prog_name="tkperf") or ExitCode.DONE
     except TkperfError as error:
         exit_code = _fail(str(error), error.exit_code, getattr(error, "__notes__", ()))
@@ -188,7 +188,7 @@ def main() -> None:
     finally:
         let_go(sys.stdout)
         let_go(sys.stderr)
-    gc.freeze()  # without this call, Python would search all objects for garbage at its end
+    gc.freeze()  # without this call, Python would search all objects for garbage when it exits
     sys.exit(exit_code)
 
 

@@ -22,7 +22,7 @@ STDOUT = Path("-")
 
 
 class Outputs:
-    """The output files of one command. They are checked together before the first file is written.
+    """The output files of one command. All of them are checked before the first file is written.
 
     If one of the outputs is stdout, no other text is printed on stdout.
 

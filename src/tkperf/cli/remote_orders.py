@@ -85,12 +85,12 @@ from tkperf.runfile.snapshot import take_snapshot
 from tkperf.system.work_folder import private_folder
 
 LOOK_EVERY_S = 0.3
-# The greatest number of run files that are read each second. It can be high, because it takes almost no time to read a
-# run file that has not changed.
+# The greatest number of run files that are read each second. This number can be high, because reading a run file that
+# has not changed takes almost no time.
 _LOOKS_A_SECOND = 20.0
 # The interval at which figures that change continuously are sent.
 _BRIEF_EVERY_S = 10.0
-_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of its own in it
+_MEMORY = Path("/dev/shm")  # noqa: S108 - tkperf creates a private folder in it
 _PLAN_PIECE = 20_000
 
 

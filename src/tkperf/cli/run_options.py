@@ -160,8 +160,8 @@ def given_rates(options: RunOptions, plan: RunPlan) -> Rates | None:
 
 
 def estimate_of(options: RunOptions, plan: RunPlan) -> RunEstimate:
-    """Return the estimate of a plan. The speed is that in the options, or an assumed speed. Nothing is read from the
-    device.
+    """Return the estimate of a plan. The estimate is based on the speed in the options or, if the options contain no
+    speed, on an assumed speed. Nothing is read from the device.
     """
     return estimate_run(plan, given_rates(options, plan) or ASSUMED, rating_of(options))
 

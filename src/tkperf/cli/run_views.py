@@ -86,7 +86,7 @@ class InBackground:
         self._abandoned = False
         self._dropped = self._dropped_reported = 0
         self._owner = threading.get_ident()
-        # The thread is a daemon, because Python does not wait at its end for a daemon thread that is blocked in a
+        # The thread is a daemon, because Python, when it exits, does not wait for a daemon thread that is blocked in a
         # write.
         self._thread = threading.Thread(target=self._show, name=f"tkperf {name}", daemon=True)
         self._thread.start()
@@ -155,7 +155,7 @@ class DirectText(io.TextIOBase):
     """A text stream without a buffer, which writes directly to a file descriptor.
 
     A buffer has a lock. A thread can be blocked while it holds this lock, for example on a stopped terminal. Python
-    would then abort when it flushes stdout and stderr at its end.
+    would then abort when it exits and flushes stdout and stderr.
     """
 
     def __init__(self, descriptor: int, encoding: str = "utf-8") -> None:
@@ -183,8 +183,8 @@ class DirectText(io.TextIOBase):
 
 
 def direct(stream: TextIO) -> TextIO:
-    """Return a stream without a buffer. It is used in a thread that can block while it writes. If the given stream has
-    no file descriptor, return the given stream.
+    """Return a stream without a buffer, for a thread that can block while it writes. If the given stream has no file
+    descriptor, return the given stream.
     """
     try:
         stream.flush()
@@ -196,7 +196,7 @@ def direct(stream: TextIO) -> TextIO:
 # The longest time to wait for a thread that executes Python code. The default of Python is 5 ms. The start of the next
 # step must not be delayed by a view that is drawing.
 SWITCH_INTERVAL_S = 0.0005
-# The time, in s, between two looks at the file of a run that another process measures.
+# The time, in s, between two readings of the file of a run that another process measures.
 LOOK_EVERY_S = 0.5
 
 

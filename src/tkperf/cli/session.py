@@ -45,7 +45,7 @@ def _session(options: RunOptions) -> Iterator[tuple[Departure, Ending]]:
         with concluded() as ending, ended_by_signals(once=True):
             yield departure, ending
     except BaseException:
-        # If an error occurs while the results are shown, the outcome of the run does not change.
+        # An error that occurs while the results are shown does not change the outcome of the run.
         if ending.has_run:
             with warning_of("its results were not printed"), ended_by_signals(once=False):
                 show_results(options, ending)

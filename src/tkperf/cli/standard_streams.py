@@ -65,8 +65,8 @@ def prepare_streams() -> None:
 
 
 def let_go(stream: TextIO) -> None:
-    """Discard text that a stream could not write. Otherwise Python would try again at its end, and would exit with
-    120.
+    """Discard text that a stream could not write. Otherwise Python would try to write the text again when it exits, and
+    the exit status would be 120.
     """
     try:
         stream.flush()
@@ -120,8 +120,8 @@ def ended_by_signals(*, once: bool) -> Iterator[None]:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Disable garbage collection. A run of several days has a million objects, and none of these objects is garbage. A
-    search of these objects would take a tenth of the time.
+    """Disable garbage collection. A run of several days has a million objects, and none of these objects is garbage. If
+    garbage collection searched these objects, the searches would take a tenth of the time.
     """
     gc.disable()
     try:

@@ -398,9 +398,7 @@ class _TestNames(click.ParamType[tuple[str, ...]]):
 
 
 def _complete_tests(names: Collection[str], incomplete: str, given: Collection[str] = ()) -> list[CompletionItem]:
-    """Return completions. These are the tests that the list does not contain yet. If no test matches, return workload
-    files.
-    """
+    """Return completions: the tests that the list does not contain yet. If no test matches, return workload files."""
     before, comma, begun = incomplete.rpartition(",")
     taken = {*given, *before.split(",")}
     left = [name for name in names if name not in taken]

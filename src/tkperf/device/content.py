@@ -1,7 +1,8 @@
-"""Marks of the content of a device or file. They show whether the content has changed.
+"""Marks of the content of a device or file. tkperf compares the marks of two readings to find out whether the content
+has changed.
 
-If a program changes the content between two readings, the marks differ, provided that the kernel counts or records the
-write or that a sample is affected. The marks do not depend on whether libblkid recognises the data.
+The marks show a change between two readings if the kernel counts or records the write, or if the change affects a
+sample. The marks do not depend on whether libblkid recognises the data.
 """
 
 from __future__ import annotations
@@ -310,7 +311,7 @@ def _written_bytes(node: Path, sys_root: Path) -> int | None:
 
 
 def _count_sectors(disk: Path, without: tuple[Path, ...]) -> int | None:
-    """Return the number of sectors written to or discarded from a disk, without those of the partitions in
+    """Return the number of sectors written to or discarded from a disk, without the sectors of the partitions in
     ``without``.
 
     Other programs may use these partitions. If the counters of the partitions change during a reading, the function
@@ -338,7 +339,7 @@ def _read_sectors(folder: Path) -> int | None:
 
 
 CONTENT_LIMIT_S = 60.0
-# A question shows up to this number of characters of a text from a device or file.
+# A question contains at most this number of characters of a text from a device or file.
 _MOST_CHARACTERS = 200
 # libblkid's names for members of sets. If one member is erased, the data of the whole set may be lost.
 MEMBER_TYPES = {

@@ -1,6 +1,6 @@
 """The identity of a device according to the kernel (stat, sysfs and udev's database). The identity contains the
-kernel's numbers of the device, a distinction from other disks of this host with the same serial number, and the drives
-and files that the device uses.
+kernel's numbers of the device, a text that distinguishes the device from other disks of this host with the same serial
+number, and the drives and files that the device uses.
 
 The drives and files that a loop device, RAID set or mapping uses are identified by properties that stay the same after
 a reboot.
@@ -84,8 +84,8 @@ def find_distinction(disk: Path, *, sys_root: Path = SYS_ROOT) -> str | None:
 
     If no other disk with this serial number has the same unit, the result is the unit. Otherwise it is the world-wide
     name, or, if this is not unique, the kernel's name of the disk. None means that the serial number is not known or is
-    sufficient. It is sufficient if no other disk reports it, or if only this disk has no unit, so that the units
-    distinguish the other disks from it.
+    sufficient. The serial number is sufficient if no other disk reports the same number. It is also sufficient if this
+    disk is the only one without a unit, because the units then distinguish the other disks from this disk.
     """
     own = udev_properties(text(disk / "dev") or "")
     serial, unit, wwn = read_serial(disk, own), read_unit(disk), read_wwn(disk, own)

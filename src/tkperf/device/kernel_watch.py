@@ -18,8 +18,8 @@ from tkperf.device.identity import DeviceIdentity
 from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_disk
 from tkperf.model.disturbance.io import Counts, DeviceLook
 
-# tkperf compares the byte counts of fio with the kernel's counters at the same moment. An interval of 0.02 s is exact
-# enough.
+# tkperf compares the byte counts of fio with the kernel's counters at the same moment. With an interval of 0.02 s
+# between readings, this comparison is exact enough.
 LOOK_EVERY_S = 0.02
 # Inside a step, an event is relevant only if it lasts at least a fiftieth of the step. Each reading of the counters
 # takes CPU time from a load that uses all CPUs. With 16 outstanding I/Os per thread, fifty readings a second delay
@@ -37,7 +37,7 @@ KMSG = Path("/dev/kmsg")
 # Each read of the kernel log returns one record, whose size is limited to this number of bytes
 # (Documentation/ABI/testing/dev-kmsg).
 MOST_RECORD_BYTES = 8192
-# A driver may log without end. This limit prevents tkperf from reading without end.
+# A driver may log without end. Because of this limit, tkperf nevertheless stops reading.
 MOST_RECORDS = 2000
 LONGEST_LINE = 200
 _PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")

@@ -35,7 +35,8 @@ SATA_SPEEDS_GBPS = (1.5, 3.0, 6.0)
 class Link:
     """A link. ``fastest`` is the fastest link that the drive supports. None means not known.
 
-    ``bytes_per_s`` is the bandwidth in one direction after line encoding. It includes the headers of packets.
+    ``bytes_per_s`` is the bandwidth in one direction after line encoding. This bandwidth includes the headers of
+    packets.
     """
 
     negotiated: str

@@ -141,7 +141,8 @@ class ErasePermit:
         """Release the exclusive hold for another user of the device: mdadm, a vendor's tool, or a mapping.
 
         Args:
-            shared: whether the other user keeps programs away, but lets tkperf write to the device itself.
+            shared: whether the other user of the device keeps other programs away from the device, but lets tkperf
+                write directly to the device.
 
         Raise the same errors as ``recheck``.
         """

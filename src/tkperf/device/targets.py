@@ -253,8 +253,8 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
 
 
 def find_shortage(path: Path) -> tuple[int, int] | None:
-    """Return how many bytes are necessary to write a whole file, and how many bytes are free in its file system, if the
-    free space is too small.
+    """If a file system has too little free space to write a whole file, return how many bytes are necessary and how
+    many bytes are free.
 
     The holes of a sparse file are allocated only when they are written. None means that the free space is sufficient,
     that the file system does not report its free space, or that the path is not a regular file.

@@ -202,8 +202,8 @@ def open_logs(*identities: DeviceIdentity) -> list[DriveLog]:
 
 @contextmanager
 def reading_logs(*identities: DeviceIdentity, wanted: bool = True) -> Iterator[TelemetryWatch]:
-    """Yield the telemetry of drives, and close it after the ``with`` block. If ``wanted`` is false, no drive is
-    read.
+    """Yield a watch that reads the telemetry of the drives, and close the watch after the ``with`` block. If ``wanted``
+    is false, no drive is read.
     """
     watch = TelemetryWatch(open_logs(*identities) if wanted else ())
     try:

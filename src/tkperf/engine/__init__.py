@@ -69,7 +69,7 @@ class Next:
             None if the choice is not possible yet, or if none of the loads follows. The engine calls the function
             shortly before the planned end of the current load, and again with the totals.
         certain: whether the same load follows regardless of the measurement. ``loads`` then contains only one load.
-        afterwards: the loads that may follow the load of ``loads``, as far as these later loads can be foreseen.
+        afterwards: for each load in ``loads``, the loads that may follow this load, as far as tkperf can foresee them.
     """
 
     loads: tuple[EngineLoad, ...]

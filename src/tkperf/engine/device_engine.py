@@ -25,8 +25,8 @@ class PermittedDevice:
         member_permits: the permits for the members of a set. A fill writes each member completely instead of the set.
         drive_permit: the permit for the drive below a mapping of segments. A fill writes this drive instead of the
             mapping.
-        shown_path: the stable name of the mapping, independent of its current device node. The job texts that users see
-            contain this name. None means that the job texts contain the path of the measured device.
+        shown_path: the stable name of the mapping, which does not depend on the current device node. The job texts that
+            users see contain this name. None means that the job texts contain the path of the measured device.
     """
 
     permit: ErasePermit

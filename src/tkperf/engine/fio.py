@@ -34,8 +34,9 @@ CHOOSE_AHEAD_S = 0.15
 LONGEST_REPORT_S = 0.05
 # The longest wait for the last I/O after the planned end. After this wait, the engine waits for the exit of fio.
 LONGEST_DRAIN_S = 2.0
-# While a load uses all CPU time, tkperf delays I/Os each time that it wakes up, because its code and data are then no
-# longer in the CPU caches. Within a step, tkperf therefore reads fio's status documents of this many seconds together.
+# While a load uses all CPU time, tkperf delays I/Os each time that tkperf wakes up, because its code and data are then
+# no longer in the CPU caches. Within a step, tkperf therefore reads fio's status documents of this many seconds
+# together.
 GATHER_S = 4.5
 # If the threads of fio use this share of the time of all CPUs, no CPU time is left for other programs.
 NO_SPARE_CPU_SHARE = 0.9
@@ -314,8 +315,8 @@ class FioEngine:
                 self._waiting.prepare(load)
 
     def _prepare_after_next(self, then: Next | None) -> None:
-        """Prepare the loads that follow the load that was just released, if that load is so short that they are needed
-        immediately.
+        """Prepare the loads that follow the load that was just released, if the released load is so short that the
+        following loads are needed immediately.
 
         The caller would request these loads too late, because the caller first writes the last results to a disk. If a
         test loads this disk with a deep queue, the write may take half a second.

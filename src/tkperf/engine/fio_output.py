@@ -25,8 +25,8 @@ from tkperf.model.measurement import NO_IO, CpuUse, IoStats, Measurement, Sample
 from tkperf.model.plausibility import MOST_CPU_PERCENT
 from tkperf.model.workload import Workload
 
-# Two status documents of fio are merged if the time between them is shorter than this, because fio may print an
-# additional document directly at the start or end.
+# Two status documents of fio are merged if the time between them is shorter than this value, because fio may print an
+# additional document directly at its start or end.
 SHORTEST_SAMPLE_S = 0.05
 # A status document of fio contains up to 60 KB for each job. fio accepts up to 4,096 jobs, but runs of tkperf have only
 # a few dozen.
@@ -41,8 +41,8 @@ CPU_EXHAUSTED = 0.95
 
 # The exit status of fio after SIGTERM or SIGINT. The status means that a signal ended fio early, not that fio failed.
 _ENDED_BY_SIGNAL = 128
-# A thread of fio ends with EDEADLK if fio's report of all threads keeps the thread waiting for about 5 s at its end
-# ("stuck grabbing stat_sem" in fio's ``backend.c``).
+# When a thread of fio ends, it may have to wait for fio's report of all threads. After about 5 s, the thread ends with
+# EDEADLK ("stuck grabbing stat_sem" in fio's ``backend.c``).
 _ADVICE_ON_DEADLOCK = (
     ". A thread of fio waited 5 s for the report of all threads. Either the CPUs of the host were too busy for this "
     "number of threads, or the device did not answer; check the kernel log"
@@ -108,8 +108,8 @@ class JobReading:
     depth_percents: Mapping[str, float]
 
     def reached(self, io_depth: int) -> bool | None:
-        """Return whether ``io_depth`` I/Os were outstanding at any time. The result is exact to a power of two. None
-        means that it is not known.
+        """Return whether ``io_depth`` I/Os were outstanding at any time. ``io_depth`` is first rounded down to a power
+        of two, and to no more than 64, because fio reports only these depths. None means that the answer is not known.
         """
         if not self.depth_percents:
             return None
@@ -242,8 +242,8 @@ def parse_document(
     """Return one status document as a reading of all jobs together, and of each stream.
 
     Args:
-        load: the load that fio runs. None means that the load is not known. It is then treated as one load that runs
-            alone.
+        load: the load that fio runs. None means that the load is not known. The document is then read as the document
+            of one load that runs alone.
         read_s: the time at which tkperf read the document, on the monotonic clock.
         wall_ahead_s: the wall clock minus the monotonic clock, in seconds. fio's documents contain the time of the wall
             clock. If the value is given, the reading contains the time at which fio made the document, but never a time
@@ -478,7 +478,7 @@ def find_fio_fault(
     with 0.
 
     Args:
-        status: fio's exit status. It is negative if a signal ended fio.
+        status: fio's exit status, which is negative if a signal ended fio.
         job_errors: an error number for each job. 0 means that the job had no error.
         has_result: whether fio printed at least one document.
         ended_at_gate: whether fio ended before its first I/O, while it waited at its gate.

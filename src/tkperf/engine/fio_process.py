@@ -1,7 +1,7 @@
 """A running fio process.
 
-The process waits at a gate until tkperf releases it. tkperf reads and parses the output of the process. In every case,
-tkperf also ends the process.
+The process waits at a gate until tkperf releases it. tkperf reads and parses the output of the process. tkperf ends the
+process, even after an error.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ FOREVER = float("inf")
 CLOCK_SET_S = 0.01
 # Documents that wait in the pipe may fill this share of the pipe's capacity.
 GATHERED_SHARE = 0.5
-# The interval at which tkperf counts fio's threads while it waits for the end of the threads.
+# The interval at which tkperf counts fio's threads while tkperf waits until the threads have ended.
 TASKS_POLL_S = 0.001
 
 OnReading = Callable[[FioReading], None]
@@ -80,10 +80,11 @@ class FioProcess:
 
     Attributes:
         shown_job: the job without the gate, in a form that a user can run again.
-        starts_bytes: the start of each sequential job within its region. It is empty for other jobs.
+        starts_bytes: the start of each sequential job within its region. The tuple is empty for other jobs.
         last: the newest reading, which arrived at ``last_at_s``.
         document: the JSON document of this reading.
-        start_took_s: the time from the start until all threads had reached the gate. It is set when the gate is opened.
+        start_took_s: the time from the start of fio until all threads had reached the gate. The value is set when the
+            gate is opened.
         released_s: the time just before the gate was opened. fio issued no I/O before this time.
         began_s: the beginning of I/O on the monotonic clock. This is the time at which the gate was opened, or a later
             time according to fio's clock.
@@ -361,7 +362,8 @@ class FioProcess:
         self.ended = True
 
     def _await_end_of_helpers(self) -> None:
-        """Wait until the helpers at the gate have ended. They have the device open, and fail after the gate was closed.
+        """Wait until the helpers at the gate have ended. The helpers have the device open, and fail after the gate was
+        closed.
 
         After the gate was opened, other processes may have the process ids of the helpers, so the caller must not wait.
         """

@@ -103,8 +103,8 @@ class ChosenClock:
 
 
 def choose_clock(root: Path = Path("/")) -> ChosenClock:
-    """Return the CPU's clock (TSC) as the clock of fio, unless there is a reason not to use it. If this option is set,
-    fio does not test the clock at each start.
+    """Return the CPU's clock (TSC) as the clock of fio, unless there is a reason not to use it. If fio's option
+    ``clocksource`` is set, fio does not test the clock at each start.
 
     fio itself chooses this clock if its threads on all CPUs read equal times at the same moment. fio's test would run
     during the preceding step. tkperf replaces the test with two checks: the kernel uses the TSC only as long as the TSC
@@ -187,7 +187,7 @@ def refuse_io(wanted: str | None, io: RequiredIo) -> None:
 
 
 def _find_obstacles(wanted: str | None, io: RequiredIo) -> dict[str, str | None]:
-    """Return the I/O engines to choose from. For each engine, return why the installed version of fio cannot do the I/O
+    """Return the I/O engines to choose from, each with the reason why the installed version of fio cannot do the I/O
     with this engine on any device. None means that this version can do the I/O.
     """
     if wanted is not None and wanted not in IO_ENGINES:

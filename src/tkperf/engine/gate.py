@@ -3,10 +3,11 @@
 With the option ``exec_prerun``, every job thread of the waiting fio runs a shell. The shell writes its process id to a
 file, so that tkperf can see which threads wait and which have died. The shell then opens LOCK, waits for a shared lock
 on this file (``flock -s 9``) and tests whether GO exists. After the gate is opened, no other program is started,
-because ``test`` is a command of the shell. In an earlier version, starting a program took 3 ms with two threads and 15
-ms with eight. tkperf holds the lock exclusively. To open the gate, tkperf creates GO and releases the lock. All threads
-then continue immediately, and threads that arrive later do not wait. If tkperf dies, the kernel releases the lock, but
-GO does not exist. Every thread then fails instead of starting, so no fio process continues without tkperf.
+because ``test`` is a command of the shell. In an earlier version of the gate, starting a program took 3 ms with two
+threads and 15 ms with eight. tkperf holds the lock exclusively. To open the gate, tkperf creates GO and releases the
+lock. All threads then continue immediately, and threads that arrive later do not wait. If tkperf dies, the kernel
+releases the lock, but GO does not exist. Every thread then fails instead of starting, so no fio process continues
+without tkperf.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ class Gate:
         Raises:
             OSError: the gate was removed from its folder. All waiting threads then fail.
         """
-        # tkperf can rename a file even if the file system has become full. It might not be able to create a file.
+        # tkperf can rename a file even if the file system has become full. In this case, tkperf might not be able to
+        # create a file.
         self._shut_path.rename(self._go_path)
         self.close()
 

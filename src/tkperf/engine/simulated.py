@@ -23,7 +23,7 @@ from tkperf.model.phases import Continuous, Fill
 from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
 from tkperf.model.workload import ActiveRange, Step, Workload
 
-# The intervals, in s, at which telemetry is read. They are the same as for real drives.
+# The intervals, in s, at which telemetry is read. Real drives are read at the same intervals.
 TEMPERATURE_EVERY_S, LOG_EVERY_S = 10.0, 60.0
 SAMPLE_S = 1.0
 # Remainders of a second, or of an amount, that are smaller than this are rounding errors of sums.

@@ -86,8 +86,8 @@ class Waiting:
         arrive later, or are lost, the engine handles this case when it requests the load.
 
         Args:
-            keep_up: a function that accepts the output of the current load until a moment on the monotonic clock. It
-                returns False if the load has ended.
+            keep_up: a function that accepts the output of the current load until a moment on the monotonic clock. The
+                function returns False if the load has ended.
         """
         process = self._prepared.get(load)
         if process is None or process.released_s is not None:

@@ -25,8 +25,8 @@ _CONTROLLERS = {
 }
 # PCI vendors of devices that virtual machines emulate: virtio and other devices of QEMU.
 _EMULATED_VENDORS = ("0x1af4", "0x1b36")
-# The device numbers of the functions of Intel's chipsets on the first bus: USB, SATA, PCIe slots, older SATA. PCIe
-# slots of the CPU have other numbers.
+# The device numbers that Intel's chipsets use on the first bus: USB, SATA, PCIe slots, older SATA. PCIe slots of the
+# CPU have other numbers.
 _INTEL, _CHIPSET_DEVICES = "0x8086", ("14", "17", "1b", "1c", "1d", "1f")
 _ATA_PORT = re.compile(r"ata\d+")
 
@@ -101,7 +101,7 @@ def _read_parts(disk: Path) -> Iterator[Part]:
     key = _key_of_link(function)
     (_, link, is_integrated), *above = _read_pcie_links(function)
     if is_virtual:
-        # This link is emulated, and so are the links above it.
+        # This link and the links above it are emulated.
         link, above = None, []
     if is_nvme:
         yield _build(PartKind.DRIVE_LINK, key, f"NVMe link {function.name}", link, gap)

@@ -69,9 +69,7 @@ class State:
 
 
 class StateFile:
-    """The file that contains the former values of the settings. It has a lock that protects the file and the
-    settings.
-    """
+    """The file that contains the former values of the settings. A lock protects the file and the settings."""
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
@@ -175,8 +173,8 @@ def _started(root: Path, number: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """The result of restoring settings. It contains texts about settings that were restored, left unchanged, or not
-    restored because of an error.
+    """The result of restoring settings. The result contains texts about settings that were restored, left unchanged, or
+    not restored because of an error.
 
     ``kept_for`` contains the settings that a run still uses.
     """
@@ -306,8 +304,8 @@ def find_left_behind(root: Path = Path("/")) -> int:
 
 
 def _to_keep(settings: Sequence[Setting]) -> Iterator[Setting]:
-    """Yield the settings to record. They are all settings with a wanted value that is or will be set, and the settings
-    that change together with them.
+    """Yield the settings to record: all settings with a wanted value that is or will be set, and the settings that
+    change together with them.
     """
     schedulers = {s.drive for s in settings if s.path.endswith("/scheduler") and s.is_changed}
     for setting in settings:

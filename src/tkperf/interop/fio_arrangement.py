@@ -30,7 +30,7 @@ from tkperf.model.workload import Workload
 
 _LARGEST_COUNTER = 10  # the limit is this multiple of the number of files
 _MOST_NAMED = 3  # the greatest number of streams in the name of a section
-# Like names from the user, these texts become parts of the name of a section.
+# These texts become parts of section names, like names that the user chose.
 _FILL = "fill by amount"
 _WITH_OTHER_FILES = "at once with another file"
 

@@ -1,5 +1,5 @@
-"""Loads of one fio process that ran at the same time on one drive. They become one combination, with a stream for each
-load.
+"""Loads of one fio process that ran at the same time on one drive. tkperf imports these loads as one combination, with
+a stream for each load.
 """
 
 from __future__ import annotations

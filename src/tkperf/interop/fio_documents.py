@@ -261,8 +261,8 @@ _NO_NUMBER = re.compile(r"(?<=[:,\[\s])(-?)(?:nan|inf)(?=[\s,}\]])")
 # A backslash in a Windows path that is not part of a JSON escape is a literal backslash.
 _ESCAPED = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 
-# Patterns of fio's other output formats. They match the line of each job in the normal output, and a line of the terse
-# output with or without the prefix of a server.
+# Patterns of fio's other output formats. The patterns match the line of each job in the normal output, and a line of
+# the terse output with or without the prefix of a server.
 _FOR_PEOPLE = re.compile(r"\(groupid=\d+, jobs=\d+\): err=")
 _TERSE = re.compile(r"^(?:<[^>]*> )?\d;fio-\d", re.MULTILINE)
 
@@ -340,8 +340,8 @@ class Documents:
 def _replace(pattern: re.Pattern[str], text: str, find_new: Callable[[re.Match[str]], str | None]) -> str:
     """Replace each match for which ``find_new`` returns a text.
 
-    ``Pattern.sub`` would keep an object for each match and for each text between matches, which needs up to 20 times
-    the size of the text in memory.
+    ``Pattern.sub`` would keep an object for each match and for each text between matches. These objects need up to 20
+    times the size of the text in memory.
     """
     written, end = StringIO(), 0
     for match in pattern.finditer(text):
@@ -450,8 +450,8 @@ def _grows_without_time(grown: Sequence[float], later: tuple[float, float, float
     """Return whether a direction completed more I/Os in the same runtime. In this case, the results are from two runs
     at the same time.
 
-    Between two reports of one fio process, the I/Os of less than a millisecond may be added, and the I/Os that were
-    outstanding at the first report.
+    Between two reports of one fio process, the I/Os of less than a millisecond and the I/Os that were outstanding at
+    the first report may be added.
     """
     runtime_ms, ios, _ = later
     if grown[0] > 0 or runtime_ms <= 0:

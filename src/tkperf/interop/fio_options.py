@@ -139,8 +139,8 @@ def block_sizes_of(options: Options, side: str, kb_base: int) -> tuple[int | Non
     """Return the I/O sizes of one direction in bytes. None stands for a size that is not a number. An empty result
     means that all sizes have 0 %.
 
-    If several of ``bs``, ``bsrange`` and their long forms are given, the last of them counts. ``bssplit`` overrides
-    them.
+    If several of ``bs``, ``bsrange`` and their long forms are given, the last of these options applies. ``bssplit``
+    overrides all of them.
     """
     if "bssplit" in options:
         return _split(str(options["bssplit"]), side, kb_base)

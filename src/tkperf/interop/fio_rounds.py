@@ -171,8 +171,8 @@ def _plan_combination(section: str, cell: CellSeries) -> SectionPlan:
 
 
 def _name_state(section: str) -> str:
-    """Return the end of the section's name. It distinguishes the section from other sections with the same load and
-    demand.
+    """Return the last part of the section's name, which distinguishes the section from other sections with the same
+    load and demand.
     """
     return _shorten_state(section.partition(", ")[2])
 

@@ -85,7 +85,7 @@ _OTHERWISE = frozenset(
     }
 )
 _OUTPUT = ("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "log_", "bwavgtime", "iopsavgtime")
-# Like names from the user, these texts become parts of the name of a section.
+# These texts become parts of section names, like names that the user chose.
 ENDED_EARLY, BUFFERED = "ended early", "buffered I/O"
 # I/O engines that use the page cache of the kernel without ``direct=1`` (fio 3.42, engines/). The first engine is fio's
 # default.

@@ -140,8 +140,9 @@ def _join_overlapping(
     """Join the groups of one host that ran at the same time, and return the resulting groups.
 
     Both ``new_group`` and ``stonewall`` begin a new group number, but a job with ``new_group`` does not wait. fio 3.33
-    lists neither option without a value. Therefore only the times show whether groups overlapped. They are the start of
-    each job (fio 3.36 and newer), or a total time that is too short for groups that ran one after the other.
+    lists neither option without a value. Therefore only the times show whether groups overlapped. These times are the
+    start of each job (fio 3.36 and newer), or the total time, which shows an overlap if it is too short for groups that
+    ran one after the other.
     """
     by_host: dict[str | None, list[list[dict[str, Any]]]] = {}
     for group in groups:

@@ -226,7 +226,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
 
 
 def _profile(tool: str, elements: Sequence[_Element]) -> dict[str, object]:
-    """Return the numbers of a profile that the file contains. They are in the same tables as in runs of tkperf."""
+    """Return the numbers of a profile that the file contains. The result has the same tables as runs of tkperf."""
     profile: dict[str, object] = {"title": f"{tool} result XML"}
     for element in elements:
         demand = {"jobs": element.jobs, "io_depth": element.io_depth}

@@ -57,7 +57,7 @@ class BatchHosts:
         events: whether to report every event of the runs.
         log: the lines of the ledger, for a batch that continues.
         without: names of runs whose drives are omitted.
-        warn: a function that is called with texts that the user must see. It does not wait.
+        warn: a function that is called with texts that the user must see. The function does not wait.
     """
 
     def __init__(

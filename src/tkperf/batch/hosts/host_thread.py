@@ -97,7 +97,7 @@ class HostLost:
 
 
 HostNews = HostReady | HostEnded | DriveNews | EventReport | ConnectedHost | HostLost
-"""The reports of a host's thread. The number of a drive counts in the whole batch.
+"""The reports of a host's thread. Each drive is identified by its number in the whole batch.
 
 A ``ConnectedHost`` reports that the connection exists, for the first time or again.
 """
@@ -236,8 +236,8 @@ class HostWork:
         return 1 <= shown.number <= len(self.numbers) and shown.name == self.begin.request.drives[shown.number - 1].name
 
     def _localise(self, held: Held) -> Held:
-        """Return a drive with its number in the batch and its host. If a path confirms the drive, the confirmation must
-        also contain the host.
+        """Return a drive with its number in the batch and its host. If the user confirms the drive with its path, the
+        confirmation must also contain the name of the host.
         """
         shown = held.shown
         confirm_id = shown.confirm_id

@@ -27,8 +27,8 @@ from tkperf.pipeline.run_state import Brief
 PROTOCOL = 1
 # One line contains the input files of up to 256 drives. A host sends one drive per line.
 MOST_BYTES_OF_ORDER = 64 << 20
-# The interval of messages, and the longest time without a message, in s. After this time, a host releases its drives,
-# because a connection that is broken does not end on the host.
+# The interval of messages, and the longest time without a message, in s. After this time without a message, a host
+# releases its drives, because tkperf on the host cannot detect in another way that the connection is broken.
 HEARTBEAT_S, SILENCE_LIMIT_S = 5.0, 30.0
 _PIECE_BYTES = 1 << 16
 _LONGEST_TEXT = 4000
@@ -69,8 +69,8 @@ class HeldDrive(_FromHost, frozen=True, kw_only=True):
 
 
 class Outlined(_FromHost, frozen=True, kw_only=True):
-    """A message which states that the host holds all drives. It contains the limits of their time, and describes which
-    drives are measured at the same time.
+    """A message which states that the host holds all drives. The message contains the shortest and the longest time
+    that the runs may take, and describes which drives are measured at the same time.
     """
 
     shortest_s: float
@@ -200,7 +200,9 @@ class StillHere(_ToHost, frozen=True, kw_only=True):
 
 
 class Consent(_ToHost, frozen=True, kw_only=True, tag="Answer"):
-    """The user's consent. For each drive, by its number, it contains the digest of everything that the user saw."""
+    """The user's consent. ``digests`` maps the number of each drive to the digest of everything that the user saw about
+    this drive.
+    """
 
     digests: dict[int, str]
 

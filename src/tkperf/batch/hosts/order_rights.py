@@ -35,11 +35,12 @@ def name_input(text: str) -> str:
 
 
 def find_caller_uid() -> int:
-    """Return the number of the user for whom tkperf runs. It is the user who called sudo, doas or pkexec, or otherwise
-    the user of this process.
+    """Return the number of the user for whom tkperf runs. This user called sudo, doas or pkexec, or is otherwise the
+    user of this process.
 
     Each of these programs sets its own variable, but may pass on the variable of another such program that the user
-    set. Therefore, if any of these variables names a user other than root, this user counts.
+    set. Therefore, if any of these variables names a user other than root, the function returns the number of this
+    user.
     """
     named = [os.environ[name] for name in ("SUDO_UID", "PKEXEC_UID") if name in os.environ]
     uids = [int(text) if text.isdecimal() else _UNKNOWN_UID for text in named]
@@ -52,10 +53,10 @@ def find_caller_uid() -> int:
 
 
 def drop_caller_environment() -> int:
-    """Remove the environment variables and leave the current folder that the caller chose. Return the number of the
+    """Remove the environment variables that no program needs, and leave the current folder. Return the number of the
     calling user.
 
-    The user who calls sudo chooses the folder, and some sudoers files let the user pass variables.
+    The user who calls sudo chooses the current folder, and some sudoers files let the user pass variables.
     """
     caller_uid = find_caller_uid()
     for name in list(os.environ):

@@ -56,7 +56,8 @@ SSH = (
     "-o",
     "ForwardX11=no",
 )
-# The exit status of a shell that does not find a command. It does not depend on the language.
+# The exit status of a shell that does not find a command. The status does not depend on the language of the shell's
+# messages.
 COMMAND_NOT_FOUND = 127
 # Texts which show that sudo refused. The errors of sudo begin with its name. A refusal by sudo does not begin with the
 # name, but a refusal by sudo-rs does.

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tkperf.analysis.comparing.comparison import Comparison
 
 PICTURE_SUFFIX = ".png"
-# Widths in characters on a terminal. They are the width of a column of values with their ratios, and the width of the
-# labels before the columns.
+# Widths in characters on a terminal. The first width is that of a column of values with their ratios. The second width
+# is that of the labels before the columns.
 _COLUMN, _LABELS = 18, 32
 # Names of the files that -f writes. The kind of file is the key.
 _NAMES = {

@@ -59,7 +59,7 @@ def _add(command: click.Command, device: str) -> None:
         made = plan_run(request, look_only=True)
         rates = given_rates(run_options, made)
         if rates is None:
-            # This call reports that a plan is impossible before the device is read for ten seconds.
+            # If the plan is impossible, this call raises an error before tkperf reads the device for ten seconds.
             estimate_run(made, ASSUMED, rating)
             rates = ASSUMED if no_probe else probe_rates(made.dut)
         estimate = estimate_run(made, rates, rating)

@@ -1,4 +1,4 @@
-"""Purge: put a target in "as new" state (PTS User Guide, section 6).
+"""Purge: put a target into the "as new" state (PTS User Guide, section 6).
 
 For each bus, a module of this package reads which methods a device supports, and offers these methods. ``plan_purge``
 sorts the methods by preference, and lists the reasons against other methods. tkperf uses the first method unless the

@@ -1,8 +1,8 @@
 """Purge methods for ATA drives: Sanitize Device and Security Erase Unit with hdparm (ACS-3, sections 4.17 and 4.18).
 
 Security Erase requires a user password, and an interrupted erase leaves the drive locked with this password. tkperf
-therefore always uses the same password. tkperf records the password before it sets the password, and clears it even
-after an error. The user can also clear the password later with ``tkperf doctor --unlock``.
+therefore always uses the same password. tkperf records the password before it sets the password, and clears the
+password even after an error. The user can also clear the password later with ``tkperf doctor --unlock``.
 """
 
 from __future__ import annotations

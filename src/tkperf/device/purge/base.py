@@ -31,8 +31,8 @@ class PurgeWatch:
     """The functions that a purge calls to report its progress.
 
     ``progress`` is called about once a second with the finished share (0..1), or with None if the device does not
-    report the share. ``note`` is called with a stable code and a text that must be recorded *before* an act. It returns
-    when the record is durable.
+    report the share. ``note`` is called with a stable code and a text that must be recorded *before* an act. ``note``
+    returns when the record is durable.
     """
 
     progress: OnProgress = lambda _share: None
@@ -58,7 +58,7 @@ class PurgeMethod:
 
     @property
     def overwrites(self) -> bool:
-        """Return whether the method leaves the device overwritten instead of as new. tkperf then does not expect the
+        """Return whether the device is overwritten, and not as new, after this purge. tkperf then does not expect the
         device to be fast at the beginning.
         """
         return self.name == "write-zeroes" or self.name.endswith("-overwrite")
@@ -105,7 +105,7 @@ def run_tool(
 
 
 def wait_for_end(device: Handle, what: str, is_done: Callable[[], bool], *, limit_s: float) -> None:
-    """Wait until a purge ends that the drive itself executes. The drive continues this purge even if tkperf ends.
+    """Wait until a purge that the drive itself executes has ended. The drive continues this purge even if tkperf ends.
 
     Raises:
         DeviceError: the purge takes too long, or the drive cannot be queried.

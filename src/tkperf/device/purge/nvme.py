@@ -1,10 +1,10 @@
 """Purge methods for NVMe drives: Format NVM and Sanitize, if the controller supports them (NVM Express 1.4 and 2.0).
 
-The sanitize log is read as JSON. All versions of nvme-cli from 1.8 to 3.0-rc1 print the status as a text that
-begins with the specification's number in brackets. The option ``-o binary`` would return the log page itself, but
-nvme-cli 2.3 of Debian 12 prints other text after the page. nvme-cli 3.0-rc1 opens a device only by a name in /dev,
-such as nvme0n1, and not by a descriptor (libnvme, lib-linux.c). docs/explanation/devices.md lists the checked
-versions.
+The sanitize log is read as JSON. All versions of nvme-cli from 1.8 to 3.0-rc1 print the status as a text. This text
+begins with the number, in brackets, that the specification assigns to the status. The option ``-o binary`` would return
+the log page itself, but nvme-cli 2.3 of Debian 12 prints other text after the page. nvme-cli 3.0-rc1 opens a device
+only by a name in /dev, such as nvme0n1, and not by a descriptor (libnvme, lib-linux.c). docs/explanation/devices.md
+lists the checked versions.
 """
 
 from __future__ import annotations

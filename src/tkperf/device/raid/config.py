@@ -106,7 +106,7 @@ def _find_fault(config: RaidConfig) -> str | None:
 
 def _is_strip_size(value: int | str) -> bool:
     if isinstance(value, str):
-        # The function int() also accepts digits of other scripts, but the RAID tools do not.
+        # The function int() also accepts digits of other writing systems, but the RAID tools do not.
         return re.fullmatch("[1-9][0-9]{0,4}", value) is not None and _is_strip_size(int(value))
     return 4 <= value <= 65536
 

@@ -23,7 +23,8 @@ RESYNC_STALLED_S = 1800.0
 # the data, it reserves up to a thousandth of the member, rounded up to whole MiB, and the data ends with a whole chunk.
 LEAST_KEPT_BYTES = 8 * MIB
 KEPT_SHARE = 512
-# The limit is in KiB/s. While tkperf creates a set for a measurement, the resync need not leave time for other I/O.
+# tkperf sets the lower and the upper limit of the resync speed to this value, in KiB/s. While tkperf creates a set for
+# a measurement, the resync need not leave time for other I/O.
 SYNC_SPEED = "2000000"
 IDLE = ("idle", None)
 

@@ -1,5 +1,5 @@
 """A RAID set as the target of a run. For the purge and the preconditioning, tkperf stops the set. For the measurement,
-it creates the set again.
+tkperf creates the set again.
 
 tkperf purges and preconditions the members in parallel, as single drives. It then creates the set from the members, and
 measures the set only after the resync of the set has ended (docs/adr/0010).
@@ -120,8 +120,8 @@ def _purge_in_parallel(members: Sequence[Member], on_progress: OnProgress, on_no
     """Purge all members at the same time. Report the progress of the slowest member, and return the verifications.
 
     A purge cannot be cancelled, so an interruption by the user takes effect when all purges have ended. The
-    interruption may occur at any point of this function. A note therefore stays in its list, and a purging thread
-    checks repeatedly whether the note was recorded.
+    interruption may occur at any point of this function. Each note therefore stays in the list ``notes``, and the
+    purging thread checks repeatedly whether its note was recorded.
     """
     notes: list[_Note] = []
     shares: dict[int, float | None] = {}

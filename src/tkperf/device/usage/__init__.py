@@ -1,3 +1,3 @@
-"""Searches for the users of a device or file. They use facts from the kernel, and each kind of user has its own
+"""Searches for the users of a device or file. The searches use facts from the kernel. Each kind of user has its own
 module.
 """

@@ -35,11 +35,12 @@ class TargetNodes:
         nodes: sysfs folders of block devices by their device numbers.
         underlying: sysfs folders, by device numbers, of the devices that RAID sets, volumes and mappings of the target
             use. These sets, volumes and mappings have a claim on the devices, so tkperf ignores uses with a claim.
-        exact: those numbers in ``nodes`` that are written to: the target, and the devices that it uses.
+        exact: the numbers in ``nodes`` of the target itself and of the devices that the target uses. A write to the
+            target reaches these devices.
         characters: names of character devices of the same drive by their device numbers.
         files: names of regular files for messages, by device and inode.
-        bases: names of the files by the last part of their paths. They are used if the kernel shows
-            only this part.
+        bases: names of the files by the last part of their paths. These entries are used if the kernel shows only the
+            last part of a path.
         paths: the path of each file.
         unasked: names of the target's loop devices whose driver did not report the file that they
             use.
@@ -273,7 +274,7 @@ def _related(node: Path, disk: Path, sys_root: Path) -> list[Path]:
 
 
 def find_other_paths(disk: Path, sys_root: Path) -> list[Path]:
-    """Return other disks of this host with the same world-wide name. They are other paths to the same drive."""
+    """Return other disks of this host with the same world-wide name, which are other paths to the same drive."""
 
     def name_of(folder: Path) -> str | None:
         return text(folder / "wwid") or text(folder / "device/wwid")

@@ -17,7 +17,7 @@ SUPERBLOCKS = 256
 # slices.
 SLICES = 40
 # The greatest share of the flash that is written in one step of the simulation. Only drives that are written completely
-# within seconds, as in tests, reach this limit. They also reach a steady state, but need more seconds.
+# within seconds, as in tests, reach this limit. Such drives also reach a steady state, but need more seconds.
 _MOST_AT_ONCE = 0.25
 _NOTHING = 1e-6
 # If more than this share of a superblock is valid data, an idle drive does not copy the superblock.

@@ -33,9 +33,7 @@ Ints = NDArray[np.int64]
 
 
 class Draw:
-    """The I/Os of a load. They consist of samples, which are drawn for many seconds together, and of the statistics of
-    all I/Os.
-    """
+    """The I/Os of a load: samples, which are drawn for many seconds together, and the statistics of all I/Os."""
 
     def __init__(
         self, drive: SimulatedDrive, workload: Workload, random: np.random.Generator, on_sample: OnSample
@@ -168,7 +166,7 @@ def _io_stats(histogram: Histogram, moved: int, sum_ns: int) -> IoStats:
 
 
 def _with(indices: Ints, times: Ints, stall_s: float, ios: int) -> tuple[Ints, Ints]:
-    """Add I/Os that waited for the end of a stall to the histogram."""
+    """Add to the histogram the I/Os that waited for the end of a stall."""
     bucket = bucket_of_ns(int(stall_s * 1e9))
     place = int(np.searchsorted(indices, bucket))
     if place < indices.size and indices[place] == bucket:
@@ -250,7 +248,7 @@ class SimulatedDrive(Protocol):
     Attributes:
         warning_c: the drive's own temperature limit in degrees Celsius. None means that the drive has no limit.
         flush_s: the time of a flush of the write cache.
-        reads_go_first: whether reads overtake writes. They still wait ``suspend_s`` for a die that programs.
+        reads_go_first: whether reads overtake writes. Reads still wait ``suspend_s`` for a die that programs.
     """
 
     read_spread: float

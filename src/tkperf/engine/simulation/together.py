@@ -277,9 +277,9 @@ class _Shared:
 
     Attributes:
         rate: I/Os per second of the stream.
-        wait_s: time that its I/Os wait for I/Os of other streams in a queue that is always full.
-        die_wait_s: time that its reads wait for dies that program.
-        use: share of the time in which the drive is busy with I/Os of classes that precede, or of the same class.
+        wait_s: time that the stream's I/Os wait for I/Os of other streams in a queue that is always full.
+        die_wait_s: time that the stream's reads wait for dies that program.
+        use: share of the time in which the drive is busy with I/Os of preceding classes or of the same class.
     """
 
     rate: float

@@ -25,7 +25,7 @@ class AuditLevel(StrEnum):
     """The severity of a finding for a run."""
 
     OK = "ok"
-    # The level of a value that is only reported. Another value would result in other numbers.
+    # The level of a value that is only reported. A different value would lead to different results.
     NOTE = "note"
     # The level of a value that may reduce the precision. It is better to change the value before a run.
     ADVICE = "advice"

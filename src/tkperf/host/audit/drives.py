@@ -62,8 +62,8 @@ _DISCLOSED: tuple[tuple[Topic, str, Callable[[int], str]], ...] = (
 
 
 def choose_scheduler(drive: AuditedDrive, now: str) -> str:
-    """Return the scheduler that should be used for a measurement. It is "none", but a hard disk may keep mq-deadline,
-    its usual scheduler.
+    """Return the scheduler that should be used for a measurement. This scheduler is "none", but a hard disk may keep
+    mq-deadline, its usual scheduler.
 
     The scheduler "none" does not change the order of the I/Os, and needs the least CPU time.
     """

@@ -342,7 +342,7 @@ def convert_job_file(
     filled_in = (f"assumed: {name}={variables[name]} (--set)" for name in name_variables(text))
     options = (*map(on_one_line, filled_in), *list_outcomes(jobs), _describe_preparation(phases))
     written = _render_toml(name, on_one_line(file), phases, options)
-    # The workload file is checked as it is before a run. The numbers of a profile replace missing values.
+    # The workload file is checked in the same way as before a run. The numbers of a profile replace missing values.
     table = parse_workload_file(written, file=f"of {file}")
     with_workload(load_profile(ANY_PROFILE), ANY_SUITE, table, file=f"of {file}")
     return written, options

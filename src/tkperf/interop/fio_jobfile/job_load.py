@@ -153,7 +153,7 @@ def read_load(options: JobOptions, wishes: Wishes, files_begin_bytes: int = 0) -
 
 
 def _check_direct(options: JobOptions, wishes: Wishes) -> None:
-    """Refuse I/O through the page cache. If both ``direct`` and ``buffered`` are given, the last of them decides."""
+    """Refuse I/O through the page cache. If both ``direct`` and ``buffered`` are given, the later option applies."""
     given = options.given("direct", "buffered")
     is_direct = False
     for name in given:
@@ -203,7 +203,7 @@ def _read_mix(options: JobOptions, *, is_mixed: bool) -> int:
 def _read_blocks(options: JobOptions, pattern: _Pattern, wishes: Wishes) -> Blocks:
     """Return the sizes and shares of the used directions, which must be equal.
 
-    If both ``bs`` and ``bsrange`` are given, the last of them applies. ``bssplit`` overrides both in the directions
+    If both ``bs`` and ``bsrange`` are given, the later option applies. ``bssplit`` overrides both in the directions
     that it names.
     """
     name, *others = [*reversed(options.given("bs", "bsrange"))] or ["bs"]

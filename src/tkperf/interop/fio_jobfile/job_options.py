@@ -199,8 +199,8 @@ class JobOptions:
     """The options of one job, and their outcomes.
 
     Attributes:
-        refusals: options that cannot be kept. Each of these options counts as fio's default, so that one pass finds all
-            of them.
+        refusals: options that cannot be kept. For each of these options, tkperf continues with fio's default value, so
+            that one pass finds all of them.
     """
 
     def __init__(self, job: Job) -> None:

@@ -1,4 +1,4 @@
-"""A reader of fio's job files. It returns the jobs with their options.
+"""A reader of fio's job files, which returns the jobs with their options.
 
 The format (fio's HOWTO, "Job file format", and tests with fio 3.33) differs from INI files in the following points, so
 configparser cannot read it. Sections with the same name are different jobs. A global section applies only to the jobs
