@@ -88,10 +88,11 @@ class _PartShown:
 
 
 def build_parts_shown(shown: ShownSection, detail: CellDetail) -> tuple[tuple[PartShownView, ...], PartsView | None]:
-    """Return the parts that the dialog can show. The first part is the part that the figures of the section cover. It
-    is followed by each round, area or slice.
+    """Return two results. The first result contains the parts that the dialog can show: the part that the figures of
+    the section cover, the whole cell if it contains more than this part, and the reads and the writes of a mix.
 
-    The second result is None for a single part without separate reads and writes.
+    The second result contains each round, area or slice. It is None for a single round, area or slice without separate
+    reads and writes.
     """
     parts_shown = tuple(_parts_shown(shown, detail))
     directions = [part_shown.stats for part_shown in parts_shown if part_shown.direction is not Direction.ALL]

@@ -195,7 +195,7 @@ def _find_errors(files: Sequence[CheckedFile]) -> Iterator[str]:
 def build_claims_matrix(
     title: str, rows: Sequence[Row], file_of: Callable[[Row], CheckedFile], first: Sequence[Column[Row]], **options: Any
 ) -> TableView:
-    """Return a table that begins with the columns ``first``. They are followed by a column for each claim.
+    """Return a table that begins with the columns ``first``. These columns are followed by a column for each claim.
 
     Args:
         file_of: returns the checked file of a row. If a file was not checked, the cells of its row are empty.
@@ -258,8 +258,8 @@ def build_check_page(files: Sequence[CheckedFile]) -> ReportView:
 
 
 def build_claims_page(checked: Checked) -> ReportView:
-    """Return the page of a single run. It contains the verdict, and a row for each claim with a bar that shows the
-    value.
+    """Return the page of a single run. The page contains the verdict, and a row for each claim with a bar that shows
+    the value.
     """
     result = checked.result
     table = build_claims_table(checked)

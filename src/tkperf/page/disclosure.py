@@ -313,7 +313,7 @@ def describe_measured_device(result: RunResult, user_facts: UserFacts) -> str:
 
 
 def describe_run(result: RunResult, user_facts: UserFacts) -> str:
-    """Return the line above the blocks. It contains the dates, the specification and the sponsor."""
+    """Return the line above the blocks. This line contains the dates, the specification and the sponsor."""
     words = (
         f"Test run date {format_moment(started)}" if (started := result.info.started_utc) else None,
         f"report date {user_facts.report_date}" if user_facts.report_date else None,

@@ -39,7 +39,9 @@ _RESTORE = Note(text="", command="sudo tkperf tune --restore")
 
 
 def build_device_page(found: Data) -> ReportView:
-    """Build the page of a device. It contains facts, purges, telemetry and the host."""
+    """Build the page of a device. The page contains facts about the device, its purge methods, its telemetry, and the
+    state of the host.
+    """
     facts, objections = found["facts"], found["objections"]
     findings = host_findings({"audit": found["host"]})
     confirmed = not objections and facts["kind"] != SIMULATED_DRIVE
@@ -90,8 +92,8 @@ def _purges(found: Data) -> TableView:
 
 
 def build_host_page(found: Data) -> ReportView:
-    """Build the page of the host. It shows whether the host can measure, the programs that tkperf uses, how tkperf was
-    installed, and the conditions that would disturb a run.
+    """Build the page of the host. The page shows whether the host can measure, the programs that tkperf uses, how
+    tkperf was installed, and the conditions that would disturb a run.
     """
     findings = host_findings({"audit": found["audit"]})
     programs = found["programs"]

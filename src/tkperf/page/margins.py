@@ -1,5 +1,5 @@
-"""Build the views of the margins of claims. They are a matrix of drives and claims with a colour for each margin, and a
-tile for each claim with a dot for each drive.
+"""Build the views of the margins of claims: a matrix of drives and claims with a colour for each margin, and a tile for
+each claim with a dot for each drive.
 """
 
 from __future__ import annotations

@@ -140,8 +140,8 @@ def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:
 def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
     """Return a key for each workload of a section. The key contains only characters that are allowed in an address.
 
-    Mix and block size are first, as in all earlier reports, so that old links remain valid. They are followed by the
-    other axes in which the workloads differ.
+    Mix and block size are first, as in all earlier reports, so that old links remain valid. The other axes in which the
+    workloads differ follow.
     """
     several = list(dict.fromkeys(workloads))
     axes = [

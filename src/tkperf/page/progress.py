@@ -70,7 +70,7 @@ class CellHistories:
     """The values of the main quantity of a section, for each cell. ``current`` is the cell that tkperf measures now.
 
     Attributes:
-        names: the name of each cell, for loads whose parameters do not distinguish the cells. It is empty if the
+        names: the name of each cell, for loads whose parameters do not distinguish the cells. ``names`` is empty if the
             parameters determine rows and columns.
         part: word for the part in which a value was measured: round, slice or area.
         unit: unit of the values.

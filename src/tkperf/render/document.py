@@ -259,8 +259,8 @@ def _for_print(view: ChartView, *, scale: float, width: int) -> Document:
         "width": width,
         "autosize": {"type": "fit-x", "contains": "padding"},
         "height": round(spec["height"] * scale),
-        # The texts of marks for screen readers are switched off. They would take time, and the PDF does not contain
-        # them.
+        # The texts of marks for screen readers are switched off. Vega would need time for these texts, and the PDF does
+        # not contain them.
         "config": config | {"aria": False, "font": FAMILY},
     }
     marked = [title["subtitle"]] if "subtitle" in title else []

@@ -30,7 +30,7 @@ def render_check_json(checked: Checked) -> str:
 
 
 def render_matrix_json(files: Sequence[CheckedFile]) -> str:
-    """Return the results of checking many runs. They contain the document of each run."""
+    """Return the results of checking many runs. The results contain the document of each run."""
     page, answer = build_check_page(files), answer_check(files)
     document = {
         "schema": MATRIX_SCHEMA,

@@ -23,8 +23,8 @@ def inert(value: object) -> str:
 
 
 def inert_line(text: str) -> str:
-    """Return a text for a separate line. A dash at the beginning of the text is escaped, because it would start an item
-    of a list.
+    """Return a text for a separate line. A dash at the beginning of the text is escaped, because such a dash would
+    start an item of a list.
     """
     return f"\\{inert(text)}" if text.startswith("-") else inert(text)
 

@@ -153,8 +153,8 @@ def label_step(test: str, step: StepRecord | UnfinishedStep) -> dict[str, str]:
 
 
 def build_second(sample: Sample, workload: Workload, labels: Labels, step_s: float) -> SeriesPoint:
-    """Return the point of a one-second sample. Its time is the end of the second, because the values were known at that
-    time.
+    """Return the point of a one-second sample. The time of the point is the end of the second, because the values were
+    known at that time.
 
     Args:
         step_s: start of the step, in seconds since 1970 (UTC).

@@ -1,5 +1,5 @@
-"""The application of tkperf serve. It consists of the pages, the access check before the pages, and the answers to
-errors.
+"""The application of tkperf serve. The application consists of the pages, the access check before the pages, and the
+answers to errors.
 """
 
 from __future__ import annotations

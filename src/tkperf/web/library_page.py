@@ -1,4 +1,4 @@
-"""The page of the library. It lists all runs. The user can find runs by words and facets. Each run is a link to its
+"""The page of the library, which lists all runs. The user can find runs by words and facets. Each run is a link to its
 report.
 """
 

@@ -88,7 +88,7 @@ def _address_of(host: str, port: int) -> str:
 
 @contextmanager
 def listen_at_path(path: Path) -> Iterator[Listening]:
-    """Open a Unix socket that only this user can use, and remove it at the end.
+    """Open a Unix socket that only this user can use, and remove the socket after the ``with`` block.
 
     Raises:
         UsageError: the file exists and is in use, or cannot be created.

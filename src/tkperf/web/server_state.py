@@ -30,7 +30,7 @@ _MOST_KEPT_BYTES = 32 << 20
 
 
 class ListAnswers:
-    """Answers to requests for lists. They are stored as long as the listing does not change.
+    """Answers to requests for lists. The answers are stored as long as the listing does not change.
 
     The time for an answer increases with the number of runs, so the event loop must not wait for an answer.
     """

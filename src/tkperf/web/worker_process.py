@@ -1,7 +1,8 @@
 """A process that forks a process for each job. Before the first fork, this process loads all modules that are necessary
 to build reports.
 
-The process has one thread and reads orders from the socket on stdin. It ends when the server closes the socket.
+The process has one thread and reads orders from the socket on stdin. The process ends when the server closes the
+socket.
 """
 
 from __future__ import annotations

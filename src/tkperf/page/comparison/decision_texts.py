@@ -428,8 +428,8 @@ def describe_distance(cell: DecisionCell) -> str:
 
 
 def build_decision_view(comparison: Comparison, decision: Decision) -> DecisionView:
-    """Return the content at the beginning of a comparison page. It consists of one line for each use (such as random
-    reads), and the matrix of drives and figures.
+    """Return the content at the beginning of a comparison page. This content consists of one line for each use (such as
+    random reads), and the matrix of drives and figures.
 
     For a cohort or a history, sentences about the findings replace the lines.
     """
@@ -528,7 +528,8 @@ def _build_cells(
 
 
 def find_scale(cells: Sequence[DecisionCell]) -> float:
-    """Return the value at which the bars of a column end. It is the greatest value, or the greatest end of an interval.
+    """Return the value at which the bars of a column end. This value is the greatest value of the column, or the
+    greatest end of an interval.
 
     If one value is very great, the bars of all other values would use less than a tenth of the width. In this case, the
     scale ends at 4 times the second greatest value, and the longest bar is cut.

@@ -204,8 +204,8 @@ def _summary_columns(comparison: Comparison) -> tuple[str, ...]:
 
 def _summary_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
     """Return the cells of a row for a table in which runs have no columns of their own. The first cell contains the
-    value of the first run or, for a cohort, the median. It is followed by the lowest and the highest ratio with the
-    names of their runs.
+    value of the first run or, for a cohort, the median. The next cells contain the lowest and the highest ratio with
+    the names of their runs.
 
     The last cell contains the ratio of the last run for a history, and the median ratio for other runs. A cohort has no
     such cell.

@@ -1,5 +1,5 @@
-"""Build tables and charts of cells. They show the values over a window, and the values over the areas of a hard
-disk.
+"""Build tables and charts of cells. The tables and charts show the values over a window, and the values over the areas
+of a hard disk.
 """
 
 from __future__ import annotations

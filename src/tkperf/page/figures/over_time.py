@@ -256,8 +256,8 @@ def show_window(shown: ShownSection, figure: Figure) -> Views:
 
 
 def _draw_window(shown: ShownSection, verdict: SteadyStateVerdict, title: str) -> Chart:
-    """Return a chart of the tracking variable in the window. It contains the average, the lines at 110 % and 90 %, and
-    the best fit.
+    """Return a chart of the tracking variable in the window. The chart contains the average, the best fit, and the
+    lines at 110 % and 90 % of the average.
     """
     cells = _tracked_cells(shown.section, verdict)
     measured = tuple(

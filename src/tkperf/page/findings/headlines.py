@@ -1,5 +1,5 @@
-"""Choose the headline figures of a run. These are the most important figures, each with its verdict. There are no more
-than six.
+"""Choose the headline figures of a run. The headline figures are the most important figures, each with a verdict. A run
+has no more than six headline figures.
 """
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ class StreamFigures:
 
     @property
     def main(self) -> Quantity:
-        """Return the main quantity of the stream. It is the tail latency if the stream reached an offered rate, and
-        otherwise the rate.
+        """Return the main quantity of the stream. The main quantity is the tail latency if the stream reached an
+        offered rate, and otherwise the rate.
         """
         work = self.cell.workload
         is_tail = is_latency_sought(work) and self.missed_percent is None and self.cell.value(TAIL) is not None

@@ -1,4 +1,4 @@
-"""Choose the tiles of a run. The first tile shows the finding that needs attention. It is followed by six figures,
+"""Choose the tiles of a run. The first tile shows the finding that needs attention. The other tiles show six figures,
 which are the same in every report of several tests.
 
 A comparison shows the same figures, so a tile contains the same value as the cell in the matrix.

@@ -202,7 +202,7 @@ def _events(test: TestResult, sections: Sequence[SectionResult]) -> Iterator[Fin
 
 
 def _doubts(test: TestResult, section: SectionResult) -> Iterator[Finding]:
-    """Yield the doubts about a section. They follow from the verdict on the section."""
+    """Yield the doubts about a section. The doubts follow from the verdict on the section."""
     verdict = section.verdict
     if verdict is None or section.steady or not (section.complete or verdict.judged):
         return

@@ -347,7 +347,7 @@ def name_column(quantity: Quantity) -> str:
 
 
 def build_areas(shown: ShownSection, quantity: Quantity) -> TableView:
-    """Build a table of a quantity over the areas of a disk. It contains the first, the last, the slowest and the
+    """Build a table of a quantity over the areas of a disk. The table contains the first, the last, the slowest and the
     fastest area, and the mean.
     """
     section = shown.section
@@ -377,7 +377,9 @@ def build_areas(shown: ShownSection, quantity: Quantity) -> TableView:
 
 
 def build_stream(shown: ShownSection) -> TableView:
-    """Build a table of a stream. It contains the first slice, the last slice, and the whole stream or its window."""
+    """Build a table of a stream. The table contains the first slice, the last slice, and the whole stream or its
+    window.
+    """
     section = shown.section
     first, last = section.slices[0], section.slices[-1]
     of_window = "steady-state window" if section.verdict else "all slices"

@@ -1,5 +1,5 @@
-"""Build the tables of a whole test. They are tables of merged or compared sections, and the table of the telemetry of
-the drives.
+"""Build the tables of a whole test: tables of merged or compared sections, and the table of the telemetry of the
+drives.
 """
 
 from __future__ import annotations

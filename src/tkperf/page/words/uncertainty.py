@@ -169,7 +169,7 @@ def describe_value(value: float | None, uncertainty: Uncertainty | None, measure
 
 
 def summarise(figures: Iterable[tuple[Measure, float | None, Uncertainty | None]]) -> tuple[str, ...]:
-    """Return the lines below a table. They contain the uncertainty of each measure in percent of its values.
+    """Return the lines below a table. These lines contain the uncertainty of each measure in percent of its values.
 
     The result is empty if nothing was computed, or if the figures cannot have an uncertainty.
     """

@@ -312,7 +312,7 @@ def group_curves(chart: Chart) -> Iterator[CurveGroup]:
     groups: dict[tuple[object, ...], list[Curve]] = {}
     for curve in chart.curves:
         groups.setdefault(look(curve), []).append(curve)
-    # Measured curves have points. They are drawn last, so that they are in front of the ideal lines.
+    # Measured curves have points. These curves are drawn last, so that they are in front of the ideal lines.
     ordered = sorted(groups.values(), key=lambda of: (not of[0].muted, of[0].dots))
     for number, curves in enumerate(ordered):
         names = [(curve.name, curve.variant) for curve in curves]

@@ -164,8 +164,8 @@ def draw_matrix(view: DecisionView, width: int, blocks: BlockLetters, most_lines
 
 
 class _Layout(NamedTuple):
-    """The layout of a matrix. It consists of the widths of the columns, the lines of their headings, the columns of
-    each block, and the number of lines.
+    """The layout of a matrix. The layout consists of the widths of the columns, the lines of their headings, the
+    columns of each block, and the number of lines.
     """
 
     content: _Content

@@ -56,7 +56,7 @@ _OF_A_STREAM = ("", LATENCY_MEAN.short, percentile(TAIL_PERCENT).short)
 
 
 def print_charts(charts: Sequence[ChartView], console: Console) -> None:
-    """Print the values over time and the response times of a section. Each of them is a line of characters."""
+    """Print the values over time and the response times of a section. Each drawing consists of lines of characters."""
     blocks = blocks_for(console.encoding)
     width = min(WIDEST, console.width)
     lines = (
@@ -238,8 +238,8 @@ def _shade(ios: int, of: int, blocks: BlockLetters) -> str:
 
 
 def draw_grid_maps(charts: Sequence[ChartView], width: int, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield the lines of the first view of each grid of two rates. They contain a shade and the value for each square,
-    and the limit.
+    """Yield the lines of the first view of each grid of two rates. The lines contain a shade and the value for each
+    square, and the limit.
     """
     for view in charts:
         if isinstance(view.chart, GridMap):

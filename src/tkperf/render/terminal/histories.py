@@ -144,8 +144,8 @@ def draw_histories(
     current: Workload | None = None,
     blocks: BlockLetters = UNICODE,
 ) -> list[Text]:
-    """Return lines that show the newest values of each cell while a run is in progress. They are a heading, and a line
-    for each row of cells.
+    """Return lines that show the newest values of each cell while a run is in progress. The result consists of a
+    heading, and a line for each row of cells.
 
     Args:
         title: name of the values.

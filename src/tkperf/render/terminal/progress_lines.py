@@ -398,8 +398,8 @@ def render_batch_lines(
 
 
 def _head(view: BatchProgressView, width: int, now: datetime, blocks: BlockLetters) -> Iterator[Text]:
-    """Yield the lines at the top of the view. They contain the name, the counts, the remaining time, and the facts that
-    all drives have in common.
+    """Yield the lines at the top of the view. These lines contain the name, the counts, the remaining time, and the
+    facts that all drives have in common.
     """
     title = Text(f"{blocks.line * 2} ", style="dim")
     title.append(view.name, style="bold not dim").append(" ")
