@@ -183,8 +183,9 @@ class Query:
         return self.address(chosen={key: values for key, values in chosen.items() if values})
 
     def sorted_by(self, key: str) -> str:
-        """Return the address of the list in the order of a column. If the list already has this order, it is reversed.
-        Dates are first sorted in descending order, and all other columns are first sorted in ascending order.
+        """Return the address of the list in the order of a column. If the list already has this order, the address
+        contains the reverse order. Dates are first sorted in descending order, and all other columns are first sorted
+        in ascending order.
         """
         first = DEFAULT_SORT if key == "date" else key
         other = key if first.startswith("-") else f"-{key}"

@@ -232,7 +232,7 @@ def _count_of(number: int, count: int) -> str:
 
 
 def find_cut_short(name: str, result: RunResult) -> Iterator[str]:
-    """If the run did not complete, yield a remark and the progress of each test."""
+    """Yield a remark and the progress of each test if the run did not complete. Otherwise yield nothing."""
     yield from (f"{name}: {text}" for text in _cut_short(result))
 
 
