@@ -308,7 +308,7 @@ def _judge(
 def _codes_of(one: BatchDriveResult) -> Iterator[VerdictCode]:
     if (code := _STAGES.get(one.state.stage)) is not None:
         yield code
-        # If the run of a drive ended early, the results before the end can still show that a claim is missed.
+        # If the run of a drive ended early, the results before the end can still show that the drive misses a claim.
         if one.misses:
             yield BatchCode.CLAIM_FAILED
         return

@@ -2,9 +2,9 @@
 characteristic has a unit.
 
 All outputs take the characteristics from this module. If the analysis searched for a characteristic and did not find
-it, the value is None, often with a bound. For example, a device that had not recovered after 8 hours takes longer than
-8 hours, and a device without a backlog at any level saturates above the last level. A characteristic for which the
-analysis did not search is absent.
+the characteristic, the value is None, and the result often contains a bound of the value. For example, a device that
+had not recovered after 8 hours takes longer than 8 hours, and a device without a backlog at any level saturates above
+the last level. A characteristic for which the analysis did not search is absent.
 """
 
 from __future__ import annotations

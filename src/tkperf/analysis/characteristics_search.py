@@ -57,7 +57,9 @@ with a resolution of 1 ms, and this time is ten times as long.
 NOISE_SIGMAS = 3.0
 """Noise can increase the number of I/Os that wait at the end of a level by this number of standard deviations."""
 RECOVERED_WITHIN = 0.05
-"""A rate counts as recovered if it is not lower than the earlier rate by more than this share of the earlier rate."""
+"""A rate counts as recovered unless the rate is lower than the earlier rate by more than this share of the earlier
+rate.
+"""
 RECOVERED_SIGMAS = 50.0
 """The limit for a recovered rate, expressed in standard deviations of the earlier slices. The smaller of the limits
 ``RECOVERED_WITHIN`` and ``RECOVERED_SIGMAS`` applies.
@@ -71,7 +73,7 @@ RANDOM_RATE_ERROR = 0.01
 """
 
 _Measured = dict[tuple[Workload, Recorded], list[tuple[float, float, CellResult]]]
-"""Begin, end and values of each slice or round. The keys are the workload and the kind of record."""
+"""Start, end and values of each slice or round. The keys are the workload and the kind of record."""
 
 _BY_RULE = Uncertainty(reason="found by a rule, not measured")
 
@@ -247,11 +249,11 @@ def _share_of_first(cell: CellResult, mean: float, first: CellResult, level: flo
 def _recovery(section: SectionResult, first: SectionResult, rate: Quantity) -> Iterator[Characteristic]:
     """Yield the recovery time, and the lowest rate of the later slices as a share of the earlier rate.
 
-    The earlier rate is the median over the slices of the first stream. A slice within 5 % of this median has reached
-    the rate. Without this tolerance, noise would decide which slice is the first, because a rate often approaches the
-    old level slowly. If the earlier rate hardly varied, the tolerance is smaller. The recovery time is the time from
-    the first I/O of the section to the end of the first slice that reached the rate. The rate within a slice is not
-    examined, so the true recovery time may be shorter.
+    The earlier rate is the median over the slices of the first stream. A slice has reached the earlier rate if the rate
+    of the slice is no more than 5 % below this median. Without this tolerance, noise would decide which slice is the
+    first, because a rate often approaches the old level slowly. If the earlier rate hardly varied, the tolerance is
+    smaller. The recovery time is the time from the first I/O of the section to the end of the first slice that reached
+    the rate. The rate within a slice is not examined, so the true recovery time may be shorter.
     """
     workload = section.cells[0].workload
     earlier = [value for one in first.slices if (value := one.values.value(rate)) is not None]
@@ -364,7 +366,8 @@ def _drops(timelines: Iterable[Timeline]) -> Iterator[Characteristic]:
     """
     by_workload: dict[Workload, Timeline] = {}
     for timeline in timelines:
-        # The timeline of the one-second samples is the last timeline of a workload, so it replaces the other timelines.
+        # The timeline of the one-second samples is the last timeline of a workload, so this timeline replaces the other
+        # timelines.
         if timeline.quantity == IOPS.key and timeline.bursts is None:
             by_workload[timeline.workload] = timeline
     for timeline in by_workload.values():
@@ -387,7 +390,7 @@ class Cache:
     by the free blocks of a purged drive.
 
     Attributes:
-        start_s, end_s: begin and end of the fall from the first level to the next level, in s from the start of the
+        start_s, end_s: start and end of the fall from the first level to the next level, in s from the start of the
             stream.
         value, value_after: IOPS of the first level, before the cache was full, and of the next level.
     """

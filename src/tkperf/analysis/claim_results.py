@@ -27,8 +27,8 @@ LOWER_LIMIT = "only a lower limit of the uncertainty is known"
 
 
 class ClaimKind(StrEnum):
-    """Outcome of a claim. A claim passes only if the claim is met. A claim that is not judged does not pass, but it
-    does not count against the drive.
+    """Outcome of a claim. A claim passes only if the claim is met. A claim that is not judged does not pass, but does
+    not count against the drive.
     """
 
     MET = "met"

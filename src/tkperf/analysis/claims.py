@@ -360,7 +360,7 @@ def _name(claim: Claim) -> str:
 
 def _is_meant(claim: Claim, workload: Workload) -> bool:
     if workload.is_combination and claim.stream is None:
-        # The mix and the block size of a combination are only bounds. They do not describe the I/Os of the combination.
+        # The mix and the block size of a combination are only bounds, and do not describe the I/Os of the combination.
         return False
     return all(getattr(claim, axis.key) in (None, value(workload)) for axis, (value, _) in _CONDITIONS.items())
 

@@ -26,7 +26,7 @@ from tkperf.model.throttling import (
 _LEAST_RATIO, _MOST_RATIO = 0.5, 2.0
 # Smaller amounts are not compared, because the counter of a drive may use a large unit.
 _LEAST_WRITTEN_BYTES = 100_000_000
-# Time in s. If a reading is up to this time before or after a period, the reading is still used for the begin or the
+# Time in s. If a reading is up to this time before or after a period, the reading is still used for the start or the
 # end of the period.
 _BEYOND_S = 60.0
 
@@ -73,7 +73,7 @@ def find_telemetry_series(
     """Return the series of all drives between two times of the run, or None if there is nothing to draw.
 
     Args:
-        pauses: begin and end of each pause of the run, in s.
+        pauses: start and end of each pause of the run, in s.
     """
     near = [reading for reading in readings if began_s - _BEYOND_S <= reading.at_s <= ended_s + _BEYOND_S]
     drives = tuple(

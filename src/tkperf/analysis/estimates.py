@@ -1,4 +1,4 @@
-"""Estimates of runs and batches before they begin. An estimate contains the time and the bytes written, and states
+"""Estimates of runs and batches before their start. An estimate contains the time and the bytes written, and states
 whether tkperf would refuse the run.
 """
 
@@ -63,7 +63,8 @@ class Stage:
 
     Attributes:
         what: description of the phases, such as ``fill 2 × 240.1 GB``.
-        shortest_s, longest_s: bounds of the time. Both are 0 for a purge, because the time of a purge is not known.
+        shortest_s, longest_s: bounds of the time. Both bounds are 0 for a purge, because the time of a purge is not
+            known.
         least_bytes, most_bytes: bounds of the bytes that the phases write.
     """
 
@@ -108,8 +109,8 @@ class Repeated:
 
 
 def fold(stages: Sequence[Stage]) -> Iterator[Repeated]:
-    """Yield the stages in order. If equal stages or equal sequences of stages follow each other, they become one
-    entry.
+    """Yield the stages in order. Equal stages that follow each other become one entry, and so do equal sequences of
+    stages.
     """
     at = 0
     while at < len(stages):

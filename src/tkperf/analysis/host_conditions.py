@@ -1,5 +1,5 @@
-"""The state of the host in the results. It consists of the findings of the host audit, the settings, and the load on
-the host during each step.
+"""The state of the host in the results. The state consists of the findings of the host audit, the settings, and the
+load on the host during each step.
 """
 
 from __future__ import annotations

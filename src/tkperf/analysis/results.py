@@ -318,7 +318,7 @@ class TestResult:
     disturbed_steps: dict[DisturbanceCode, int] | None = field(default_factory=dict)
     not_compared_steps: int | None = 0
     under_way: UnfinishedStep | None = None
-    """The step that did not end. No result is computed from it."""
+    """The step that did not end. No result is computed from this step."""
     not_measured: tuple[str, ...] = ()
     """Sections of an unfinished test for which no measurement exists yet."""
     figures: tuple[Figure, ...] = ()

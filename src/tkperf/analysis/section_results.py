@@ -122,8 +122,8 @@ def is_whole_stream(steps: Sequence[StepRecord], window: tuple[int, ...]) -> boo
 
 
 def find_window_steps(steps: Sequence[StepRecord], window: tuple[int, ...]) -> dict[Workload, list[StepRecord]]:
-    """Return the steps from which each cell is computed. These are the rounds in the window, or all slices of a stream
-    without a window.
+    """Return the steps from which each cell is computed: the rounds in the window, or all slices of a stream without a
+    window.
     """
     in_window: dict[Workload, list[StepRecord]] = {}
     numbers = None if is_whole_stream(steps, window) else set(window)
@@ -223,7 +223,7 @@ def build_section(
     # A round without a verdict is complete if another round followed it.
     whole = _complete_areas(in_areas, planned) or (() if given else _complete_rounds(in_rounds))
     lost = [row for row in lost_steps if row.section in (name, None)]
-    # The judged slices of a stream may be far apart. They are therefore a window only if the stream is steady.
+    # The judged slices of a stream may be far apart. These slices are therefore a window only if the stream is steady.
     verdicts = () if stream else tuple(record.verdict for record in given)
     window, because = _window(ended, verdicts, whole, test)
     in_window = frozenset(window)

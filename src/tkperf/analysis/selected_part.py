@@ -110,7 +110,8 @@ def find_selected_parts(
     """Return the parts that the user selected.
 
     Args:
-        samples: the function that returns the samples of a step. Its arguments are the name of the test and the step.
+        samples: the function that returns the samples of a step. The arguments of the function are the name of the test
+            and the step.
 
     Raises:
         UsageError: a selection matches no workload, or more than one workload.

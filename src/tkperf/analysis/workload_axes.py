@@ -224,10 +224,10 @@ def text_on(axis: WorkloadAxis, work: Workload) -> str:
 def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[WorkloadAxis, ...]:
     """Return the fields that identify corresponding workloads in the sections of several runs.
 
-    Corresponding workloads have the same kind of load. They must have the same demand only if a section has several
-    demands. Two runs with different thread counts can be compared, with a warning. The part of the range that a load
-    uses must also be the same only if a section has several such parts, because the same share of two drives of
-    different sizes is a different number of bytes. Streams are identified by their names.
+    Corresponding workloads have the same kind of load. The demand of these workloads must be the same only if a section
+    has several demands. Two runs with different thread counts can be compared, with a warning. The part of the range
+    that a load uses must also be the same only if a section has several such parts, because the same share of two
+    drives of different sizes is a different number of bytes. Streams are identified by their names.
     """
     several = [list(section) for section in sections]
     varying = {axis for section in several for axis in find_axes(section) if axis is not REGION}

@@ -79,7 +79,7 @@ KERNEL_PURGES = ("discard", "write-zeroes")
 # Methods that the option --purge accepts. The order has no meaning.
 PURGES = (*NVME_PURGES, *ATA_PURGES, *SCSI_PURGES, *KERNEL_PURGES)
 
-# These limits are far beyond every useful value. Their only purpose is to refuse typing errors.
+# These limits are far beyond every useful value. The only purpose of the limits is to refuse typing errors.
 MOST_JOBS = 1024
 DEEPEST_QUEUE = 65_536
 LONGEST_STEP_S = 86_400
@@ -117,7 +117,7 @@ _PURPOSES = {
 # This pattern matches words about the state before the load, as in "randwrite-after-precond", "post-fill" and
 # "no-trim".
 _AFTERWARDS = r"(?<![a-z])(after|post|no|without)[-_ ].*"
-# Workload-dependent preconditioning consists of the rounds that the PTS measures until they are steady.
+# Workload-dependent preconditioning consists of the rounds that the PTS requires until steady state.
 _ROUNDS = r"(?<![a-z])wdpc(?![a-z])|workload[-_ ]?dependent"
 # These words describe conditions and not actions, for example in "read-warm" (in contrast to "read-cold"),
 # "fill80-randwrite" and "steady-trim".

@@ -108,7 +108,7 @@ _ADVICE = {
     errno.EDQUOT: "remove files of this user, or raise the quota",
     errno.EIO: "the disk or its file system fails: see the kernel log",
 }
-# The reasons for these failures lie in this process or host. The same failures would occur in another folder.
+# The causes of these failures are in this process or host. The same failures would occur in another folder.
 _LACK_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 

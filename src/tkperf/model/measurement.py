@@ -88,7 +88,7 @@ class IoStats:
         """Return the statistics of the interval between two cumulative readings.
 
         A minimum or maximum that changed in the interval is exact. Otherwise, the result contains the edge of the
-        lowest or highest bucket that gained I/Os, which is accurate to one bucket (1/64).
+        lowest or highest bucket that gained I/Os. This edge is accurate to one bucket (1/64 of the value).
 
         Raises:
             ValueError: a count decreased.

@@ -1,6 +1,6 @@
 """The vocabulary of procedures: the phases that a test may request, and the answers to them.
 
-A procedure is a generator. It yields a phase, and the runner sends the answer to the procedure.
+A procedure is a generator. The procedure yields a phase, and the runner sends the answer to the procedure.
 
 | yielded            | sent back                    |
 |--------------------|------------------------------|
@@ -54,10 +54,10 @@ class Round:
     With ``areas``, the active range is divided into this number of areas. ``number`` then counts the areas from the
     start of the range, and the steps stay in the area with this number. Areas have no steady state. With ``cells``,
     each round measures one cell of a grid with this number of cells, and ``number`` counts the cells. A ``warm_up`` is
-    measured and recorded, but no result is computed from it. Warm-ups have a separate count, which also begins with 1.
-    If ``repeatable`` is set, the answer may be an Interruption. Repeatable rounds that have the same number and follow
-    each other directly count as one round, even in different sections. After an interruption, such rounds are measured
-    again together.
+    measured and recorded, but no result is computed from the warm-up. Warm-ups have a separate count, which also begins
+    with 1. If ``repeatable`` is set, the answer may be an Interruption. Repeatable rounds that have the same number and
+    follow each other directly count as one round, even in different sections. After an interruption, such rounds are
+    measured again together.
     """
 
     section: str

@@ -1,8 +1,9 @@
 """Checks whether a measurement can be true. Every engine uses these checks before a measurement is stored.
 
-A load generator prints numbers even if a signal stopped it, if a thread ended early, if a clock was wrong, or if it
-counted I/Os that never happened. Some checks follow from physics and arithmetic. Every correct run passes them, even on
-the busiest host. All other checks have a tolerance, and a comment next to the tolerance gives the reason.
+A load generator prints numbers even if a signal stopped it, if a thread ended early, if a clock was wrong, or if the
+generator counted I/Os that never happened. Some checks follow from physics and arithmetic. Every correct run passes
+these checks, even on the busiest host. All other checks have a tolerance, and a comment next to the tolerance gives the
+reason.
 
 Two values cannot be checked with the counters of a load generator. One is the depth of the queue at the device. The
 other is the mean number of outstanding I/Os at a queue depth of 1, because the time that the host needs between two
@@ -44,8 +45,8 @@ LAG_SHARE, LAG_SLACK_S, RUNNING_LAG_SLACK_S = 0.1, 30.0, 130.0
 # random values.
 MOST_OUTSTANDING = 1.25
 # fio processes completions one after the other and submits a new I/O after each completion. A queue with a depth of 2
-# or more is therefore full except for one place. The limit is much lower than this rule requires: the mean may be
-# halved while threads end, and halved again on a host without free CPUs.
+# or more is therefore always full, except for one place. The limit is much lower than this rule requires: the mean may
+# be halved while threads end, and halved again on a host without free CPUs.
 LEAST_OUTSTANDING = 0.25
 # A job with fewer I/Os than this number times the queue depth may end before the queue was ever full.
 FULL_QUEUE_ROUNDS = 4
@@ -95,7 +96,7 @@ class JobSeen:
 
     ``reached_depth`` states whether the thread ever had the whole queue depth outstanding. None means that the value is
     not known. ``planned_bytes`` is None if no number of bytes is planned. ``silent_s`` is the time since the last I/O
-    of the thread. It is infinite if the thread never completed an I/O.
+    of the thread. ``silent_s`` is infinite if the thread never completed an I/O.
     """
 
     ios: int
@@ -355,8 +356,7 @@ def _exact_latencies(stats: IoStats) -> str | None:
         )
     least = np.dot(histogram.counts.astype(float), BUCKET_LOWER_NS[histogram.indices])
     most = np.dot(histogram.counts.astype(float), BUCKET_UPPER_NS[histogram.indices])
-    # fio prints means with six digits after the decimal point. The relative error of a sum of floats is in the order of
-    # 10^-9.
+    # fio prints means with six digits after the decimal point. The relative error of a sum of floats is about 10^-9.
     slack = stats.ios + 1e-6 * most
     if stats.latency_sum_ns < least - slack or (last < BUCKETS - 1 and stats.latency_sum_ns > most + slack):
         return f"a mean latency of {mean_ns:.0f} ns is not that of the histogram"

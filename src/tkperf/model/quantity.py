@@ -201,8 +201,8 @@ def _percentile_us(percent: float) -> Combine:
 
 
 def _cpu_percents(window: Window) -> list[float]:
-    """Return the CPU use of all fio threads in each round, in percent of one CPU. The use is known only for reads and
-    writes together, because the same threads issue both.
+    """Return the CPU use of all fio threads in each round, in percent of one CPU. The CPU use is known only for reads
+    and writes together, because the same threads issue reads and writes.
     """
     used = [measurement.cpu.all_threads_percent for measurement in window.rounds if measurement.cpu is not None]
     complete = window.direction is Direction.ALL and len(used) == len(window.rounds)

@@ -126,7 +126,7 @@ class StepRecord:
             for work in list_streams(self.workload):
                 assert work.stream is not None
                 loads.append(replace(self, workload=work, measurement=self.measurement.of_stream(work.stream)))
-            # The first part is the step itself. It is not stored, because a step must not refer to itself.
+            # The first part is the step itself. This part is not stored, because a step must not refer to itself.
             self._parts.extend([part for one in loads for part in _with_flushes(one)][1:])
         return (self, *self._parts)
 
@@ -278,9 +278,10 @@ class Resumption:
         test, test_id: the test that was running, and the row of the test in the run file. None means that no test was
             running.
         section: section of the interrupted part. None means that no part was interrupted.
-        round_number: number of the repeated round. It is set only with ``GoesOn.ROUND``.
-        set_aside_from: number of the first log row of the test that was measured again. No result is computed from the
-            rows from here to ``set_aside_to``. None means that no row was measured again.
+        round_number: number of the repeated round. The number is set only with ``GoesOn.ROUND``.
+        set_aside_from: number of the first row in the log of the test whose measurement was repeated. No result is
+            computed from the rows from ``set_aside_from`` to ``set_aside_to``. None means that no measurement was
+            repeated.
         set_aside_to: number of the last log row at the time of the resumption.
         again: the parts that were measured again, in words. An empty text means that no part was measured again.
         cut_off: the step that was running at the interruption, in words. None means that this step is not known.
@@ -326,7 +327,7 @@ class Resumption:
         return self.resumed_s - self.stopped_s
 
     def sets_aside(self, sequence: int) -> bool:
-        """Return whether the row with this number in the log of the test was measured again."""
+        """Return whether the measurement in the row with this number in the log of the test was repeated."""
         first, last = self.set_aside_from, self.set_aside_to
         return first is not None and last is not None and first <= sequence <= last
 
@@ -337,7 +338,7 @@ Logged = PurgeRecord | StepRecord | VerdictRecord | SectionOutcome
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
     """A row in the log of a run: a step, a purge, a verdict or the outcome of a section. ``set_aside`` means that the
-    row was measured again later.
+    measurement in the row was repeated later.
 
     ``test_id`` distinguishes a repeated test from its earlier measurement.
     """

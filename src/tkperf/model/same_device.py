@@ -37,7 +37,7 @@ class ComparedFact:
             that the kernel assigns do not change during this time.
         at_resume: whether the fact is compared when a run is resumed. The host may have been booted, or may be another
             host.
-        may_be_unknown: whether a resumption omits the fact if the run file records the fact as not known.
+        may_be_unknown: whether a resumption omits the comparison if the run file records the fact as not known.
     """
 
     name: str

@@ -1,4 +1,5 @@
-"""Segments of an active range. Their random places are drawn from a seed, and no two segments touch each other.
+"""Segments of an active range. The random places of the segments are drawn from a seed, and no two segments touch each
+other.
 
 The places are drawn only with SHA-256. One seed therefore results in the same places with every version of Python.
 docs/explanation/method.md describes the procedure.
@@ -22,7 +23,7 @@ LARGEST_STEP_BYTES = MIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segments:
-    """Pieces of a device that have the same length, in the order of their places. Together they are the active
+    """Pieces of a device that have the same length, in the order of their places. Together, the pieces form the active
     range.
 
     Attributes:

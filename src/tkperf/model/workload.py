@@ -97,8 +97,8 @@ class Workload:
     ``jobs`` is the thread count (TC) of the PTS. ``io_depth`` is the queue depth (QD) of each thread.
 
     Attributes:
-        block_size_bytes: size of every I/O. With ``block_mix``, it is the largest size.
-        block_mix: several block sizes and the share of each. It is empty if there is only one size.
+        block_size_bytes: size of every I/O. With ``block_mix``, the value is the largest size.
+        block_mix: several block sizes and the share of each. ``block_mix`` is empty if there is only one size.
         zones: distribution of random accesses over the range, from the start of the range. An empty value means an even
             distribution.
         offered_iops: the rate at which all jobs together should issue I/Os, in I/Os per second. None means that the
@@ -106,8 +106,8 @@ class Workload:
         arrival: distribution of the offered I/Os over time.
         compressible_percent: the share of the written data, in %, that compression in the drive could save. None means
             that the data is new random data, which cannot be compressed.
-        region: the part of the active range in which the accesses stay. Its offset counts from the start of the active
-            range. None means the whole active range.
+        region: the part of the active range in which the accesses stay. The offset of the region counts from the start
+            of the active range. None means the whole active range.
         trims: whether all I/Os are trims (discards), without reads and writes.
         random_percent: for random access, the share of accesses at a random address, in %. Each other access continues
             at the end of the previous access. None means that all accesses are random.
@@ -115,7 +115,7 @@ class Workload:
             pauses.
         flush_every: each job flushes the write cache of the device after this number of its own writes. None means that
             no job flushes the cache.
-        together: the streams of a combination, which start and stop together. It is empty for a single load.
+        together: the streams of a combination, which start and stop together. ``together`` is empty for a single load.
         stream: the name, if this workload is a stream of a combination. None means that this workload is a single load
             or the combination itself.
         flushes: whether this workload is the key of the results of the flushes of a load, and not of its I/Os. Such a
@@ -286,7 +286,9 @@ class Workload:
 
     @property
     def pauses(self) -> bool:
-        """Return whether some threads plan a time without I/O, because they issue bursts or start later."""
+        """Return whether a time without I/O is planned for some threads, because these threads issue bursts or start
+        later.
+        """
         return any(each.delay_s > 0 or each.workload.burst is not None for each in self.streams)
 
     @property
@@ -463,7 +465,8 @@ def list_loads(workload: Workload) -> tuple[Workload, ...]:
 
 
 def split_regions(active_range: ActiveRange, jobs: int, block_size_bytes: int) -> tuple[ActiveRange, ...]:
-    """Return separate regions of whole blocks, one for each job. Their sizes differ by no more than one block.
+    """Return separate regions of whole blocks, one for each job. The sizes of the regions differ by no more than one
+    block.
 
     Raises:
         UsageError: the range has fewer blocks than jobs.

@@ -1,6 +1,6 @@
 """Statistics of cohorts (drives of one model) and histories (runs of one drive): distributions, outliers and trends.
 
-The statistics do not assume a certain distribution, and a single unusual value changes them only slightly (see
+The statistics do not assume a certain distribution, and a single unusual value changes a statistic only slightly (see
 docs/explanation/method.md).
 """
 
@@ -190,7 +190,7 @@ class CohortValue:
         own_percent: the half-width of the 95 % interval of the figure in a single run, in percent. The median over all
             runs is used. None means that the half-width is not known.
         outliers: runs beyond the limit whose uncertainty interval does not contain the median.
-        unsure: all other runs beyond the limit. Most of these runs did not become steady.
+        unsure: all other runs beyond the limit. Most of these runs did not reach steady state.
     """
 
     row: ComparedRow

@@ -159,7 +159,7 @@ def against_first(first: Entry, entry: Entry, measure: Measure) -> Entry:
     of_ratio = build_ratio(entry.value, entry.uncertainty, first.value, first.uncertainty)
     noise = of_ratio.covers(1.0)
     if noise is None or (of_ratio.at_least and not noise):
-        # If only a lower limit of the noise is known, a difference counts only if the ranges show it too.
+        # If only a lower limit of the noise is known, a difference counts only if the ranges also show a difference.
         noise = ranges_overlap(first, entry)
     if noise and is_too_wide(of_ratio):
         noise = None

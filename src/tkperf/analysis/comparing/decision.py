@@ -188,8 +188,8 @@ def rank(
     groups: list[list[int]] = []
     left = ranked
     while left:
-        # If a value cannot be distinguished from the first value of a group, it belongs to the group. This is true even
-        # if a value between these two values is certainly worse than the first value.
+        # A value that cannot be distinguished from the first value of a group belongs to the group, even if a value
+        # between these two values is certainly worse than the first value.
         group = [number for number in left if not is_better(entries[left[0]], entries[number], measure)]
         groups.append(group)
         left = [number for number in left if number not in group]

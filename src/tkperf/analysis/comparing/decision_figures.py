@@ -193,8 +193,8 @@ class _Finder:
 def _choose(
     best: tuple[_Place, _Runs] | None, candidates: Iterator[tuple[_Place, _Runs]]
 ) -> tuple[_Place, _Runs] | None:
-    """Return the candidate for which most runs have a value. The earlier candidate ``best`` is kept if it has at least
-    two runs, or if no new candidate has more runs.
+    """Return the candidate for which most runs have a value. The earlier candidate ``best`` is kept if at least two
+    runs have a value for ``best``, or if no new candidate has more runs.
     """
     if best is not None and len(best[1]) > 1:
         return best
@@ -205,8 +205,8 @@ def _choose(
 
 
 def _find_not_comparable(results: Sequence[RunResult]) -> frozenset[int]:
-    """Return the numbers of the runs that must not be compared. These are runs that are not valid, and simulated drives
-    if other runs measured real devices.
+    """Return the numbers of the runs that must not be compared. A run must not be compared if the run is not valid, or
+    if the run measured a simulated drive while other runs measured real devices.
     """
     simulated = {number for number, result in enumerate(results) if result.info.is_simulated}
     invalid = {number for number, result in enumerate(results) if not is_comparable(result)}

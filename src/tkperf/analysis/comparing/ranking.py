@@ -206,9 +206,7 @@ def _find_reasons(
 
 
 def _find_repeated(runs: Sequence[RunFigures], reasons: Mapping[int, Unranked]) -> Iterator[tuple[int, Unranked]]:
-    """Yield the runs that repeat a ranked run. These are older runs of the same drive, and additional files of the same
-    run.
-    """
+    """Yield the runs that repeat a ranked run: older runs of the same drive, and additional files of the same run."""
     of_drives: dict[Hashable, list[int]] = {}
     for number, run in enumerate(runs):
         if number not in reasons:

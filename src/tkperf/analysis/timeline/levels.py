@@ -1,8 +1,8 @@
 """Find the levels of a rate (fresh out of the box, in transition, steady), and sudden drops of the rate.
 
-The search for levels is robust. It uses medians over a few neighbouring values, so single spikes and stalls do not move
-a boundary. The band around a level is as wide as the noise of the level. In a sudden drop, a rate falls to less than
-half from one value to the next. docs/explanation/method.md contains each rule and its reason.
+The search for levels is robust: the search uses medians over a few neighbouring values, so single spikes and stalls do
+not move a boundary. The band around a level is as wide as the noise of the level. In a sudden drop, a rate falls to
+less than half from one value to the next. docs/explanation/method.md contains each rule and its reason.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tkperf.analysis.timeline.series import (
 from tkperf.model.measurement import FloatArray
 
 LEAST_FOR_LEVELS = 10
-# A value does not belong to the last level if it differs from the level by a tenth. The fitted change over the settled
+# A value that differs from the last level by a tenth does not belong to this level. The fitted change over the settled
 # part must also not exceed a tenth, which is the limit of the PTS for a slope.
 BAND = 0.10
 MOST_CHANGE = 0.10
@@ -56,12 +56,12 @@ MOST_SWING = 1 / 3
 MOST_SWING_OF_NOISE = 1.0
 MOST_CORRELATION_OF_NOISE = 0.5
 MOST_SKEW_OF_NOISE = 0.1
-# The percentiles that describe a rate that varies. Eight of ten values lie between them.
+# The percentiles that describe a rate that varies. Eight of ten values lie between these two percentiles.
 SWING_PERCENTILES = (10.0, 90.0)
-# The last part is too short for a decision if two conditions are met. It has fewer values than the first number, and
-# its change exceeds both the limit for a flat end and the change that noise explains. This noise is estimated from the
-# differences between neighbouring values. The second number is the greatest change that this noise explains, in
-# standard deviations.
+# The last part is too short for a decision if two conditions are met: the part has fewer values than the first number,
+# and the change over the part exceeds both the limit for a flat end and the change that noise explains. This noise is
+# estimated from the differences between neighbouring values. The second number is the greatest change that this noise
+# explains, in standard deviations.
 LEAST_FOR_NOISE = 30
 SHORT_SIGMAS = 3.0
 # The greatest deviations that noise alone causes in the last level and in an earlier level. The unit is the standard
@@ -119,7 +119,7 @@ class RateLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swing:
-    """The spread of a rate that varies around a level and does not stay near it.
+    """The spread of a rate that varies around a level and does not stay near the level.
 
     Attributes:
         low, high: limits between which eight of ten values lie.

@@ -116,8 +116,8 @@ CHANGE_SIGMAS = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """The noise of single values. It is described by the standard deviation and by the correlation of neighbouring
-    values (AR(1) process).
+    """The noise of single values, described by the standard deviation and by the correlation of neighbouring values
+    (AR(1) process).
     """
 
     sigma: float

@@ -70,8 +70,8 @@ class PeriodicSpikes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Comb:
-    """A possible pattern of spikes. It consists of a period and a first place, both in values, and of the events at the
-    places of the pattern.
+    """A possible pattern of spikes. The pattern consists of a period and a first place, both in values, and of the
+    events at the places of the pattern.
     """
 
     period: float
@@ -184,8 +184,8 @@ def _candidates(events: FloatArray, length: int) -> Iterator[tuple[float, float]
     """
     size = 1 << (4 * length - 1).bit_length()
     lowest, highest = ceil((LEAST_SPIKES - 1) / length * size), size // SHORTEST_PERIOD
-    # The mean is subtracted, because otherwise it would appear as a strong low frequency. If the distances are uneven,
-    # two events can have the same place.
+    # The mean is subtracted, because otherwise the mean would appear as a strong low frequency. If the distances are
+    # uneven, two events can have the same place.
     marks = np.bincount(events.astype(np.int64), minlength=length) - events.size / length
     # One additional frequency is included, so that the shortest period can be a maximum of the spectrum.
     spectrum = np.fft.rfft(marks, size)[lowest : highest + 2]

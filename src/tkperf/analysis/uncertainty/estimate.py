@@ -51,7 +51,7 @@ class Uncertainty:
         low, high: prediction interval. A measurement that follows immediately and takes twice as long has a result in
             this interval with a probability of 95 %. ``high`` is None if the interval has no upper end.
         level: narrower interval that contains the level of the figure, for comparisons. None means that ``low`` and
-            ``high`` are used for both purposes, for example without steady state.
+            ``high`` are also used for comparisons, for example without steady state.
         degrees_of_freedom: degrees of freedom of ``standard``, or None if unlimited.
         at_least: whether the true uncertainty may be greater, because the values are correlated over a longer time than
             the measurement took, or because bursts of slow I/Os are rarer than the rounds.

@@ -1,7 +1,7 @@
 """Spread of the mean of values that are correlated in time, computed from few rounds or from many values. This module
 also computes the coverage factor.
 
-Each spread contains two uncertainties. The first uncertainty belongs to a single figure. It predicts the mean of the
+Each spread contains two uncertainties. The first uncertainty belongs to a single figure, and predicts the mean of the
 next values, whose number is ``FURTHER`` times the number of measured values. The second uncertainty is that of the
 level around which the values vary, and is used to compare two figures.
 

@@ -70,7 +70,7 @@ class Disturbance:
     """A possible influence on the result of a step by something other than the device.
 
     ``started_s`` counts from the start of the run. ``share`` is a fraction of fio's bytes or of the time of the step,
-    and ``text`` states which of the two fractions it is. ``share`` is None if no fraction is known.
+    and ``text`` states which of the two fractions is meant. ``share`` is None if no fraction is known.
     """
 
     code: DisturbanceCode
@@ -312,7 +312,7 @@ class Compared:
     @property
     def is_counted(self) -> bool:
         """Return whether the kernel counts the I/O of this device. If ``queue/iostats`` is 0, the kernel is not
-        required to count it.
+        required to count this I/O.
         """
         return self.counting or self.counted_share >= COUNTING_SHARE
 

@@ -1,5 +1,5 @@
-"""A parser for the log of a drive. It converts the values into units that do not depend on the bus or the maker. The
-log may be incomplete.
+"""A parser for the log of a drive. The parser converts the values into units that do not depend on the bus or the
+maker. The log may be incomplete.
 """
 
 from __future__ import annotations
@@ -257,8 +257,8 @@ def is_ocp_log(document: LogDocument) -> bool:
     return isinstance(guid, str) and guid.lower().removeprefix("0x").endswith(_OCP_GUID)
 
 
-# The GUID of OCP's log is AFD514C97C6F4F9CA4F2BFEA2810AFC5h. nvme-cli prints it in two halves, and no version prints
-# their leading zeros.
+# The GUID of OCP's log is AFD514C97C6F4F9CA4F2BFEA2810AFC5h. nvme-cli prints the GUID in two halves, and no version
+# prints the leading zeros of the halves.
 _OCP_GUID = "afd514c97c6f4f9ca4f2bfea2810afc5"
 
 

@@ -167,8 +167,9 @@ def _hours(document: LogDocument) -> int | None:
 def parse(document: LogDocument, *, at_s: float, drive: str) -> Reading:
     """Return the reading in a document of smartctl. If the document contains no data, the reading contains no values.
 
-    The document contains device statistics only if ``needs_statistics`` requires them. In this case, the statistics
-    have priority over attributes, so that all readings of a drive use the same source for a counter.
+    The document contains device statistics only if ``needs_statistics`` requires the device statistics log. In this
+    case, the statistics have priority over attributes, so that all readings of a drive use the same source for a
+    counter.
     """
     health = table(document.get("nvme_smart_health_information_log"))
     if health:
