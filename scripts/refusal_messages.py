@@ -45,8 +45,8 @@ REASONS = {
     Reason.SWAP: ReasonAdvice(advice="Run `swapoff` on the device or file."),
     Reason.HOLDER: ReasonAdvice(
         advice="An MD set, an LVM volume, dm-crypt, multipath, bcache or the segments of another tkperf use the "
-        "device. `lsblk` shows which layer it is. To release the device, stop this layer with `mdadm --stop`, "
-        "`vgchange -an`, `cryptsetup close` or `multipath -f`.",
+        "device. `lsblk` shows which of these layers uses the device. To release the device, stop this layer with "
+        "`mdadm --stop`, `vgchange -an`, `cryptsetup close` or `multipath -f`.",
         composed=("… is used by … (…)",),
     ),
     Reason.MEMBER: ReasonAdvice(
@@ -103,9 +103,9 @@ REASONS = {
         composed=("the read error",),
     ),
     Reason.NARROW_VIEW: ReasonAdvice(
-        advice="Run tkperf on the host and not in a container, or measure a file. A container also shows the users "
-        "of the device if it shares the PID namespace of the host, and if tkperf in the container is root and "
-        "may trace processes. See [Installing tkperf](../how-to/install.md#container)."
+        advice="Run tkperf on the host and not in a container, or measure a file. A container also shows the processes "
+        "that use the device if the container shares the PID namespace of the host, and if tkperf runs as root in the "
+        "container and may trace processes. See [Installing tkperf](../how-to/install.md#container)."
     ),
     Reason.ERASING: ReasonAdvice(
         advice="Wait until the sanitize or format has ended. If a sanitize has failed, repeat the sanitize, or end "
@@ -268,7 +268,7 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         ),
         "… is being erased (… done). An interrupted run of tkperf may have started the erase. Wait until the "
         "erase has finished. Nothing was touched": _TO_WAIT,
-        "…. Nothing was touched": "tkperf runs in a container. Run it on the host.",
+        "…. Nothing was touched": "tkperf runs in a container. Run tkperf on the host.",
         "… exists already, so the virtual drive would receive another name. Pass the next free name as DEVICE. "
         "Nothing was created": "Pass the next free device name as DEVICE.",
         "… (world-wide name …) is not the virtual drive that tkperf created (…), so tkperf writes nothing to it": (

@@ -28,32 +28,32 @@ from tkperf.model.version import __version__
 COMMAND_GROUPS = {
     "Before a run": {
         "doctor": ("doctor", "Check whether DEVICE can be tested and what is missing here."),
-        "plan": ("plan", "Estimate the time of a run and its writes; nothing is run."),
+        "plan": ("plan", "Estimate the time and the writes of a run before you start it."),
         "tune": ("tune", "Show, set and restore host settings for measuring DEVICE."),
         "profiles": ("profiles", "List the profiles, or explain one."),
-        "workload": ("workload_files", "Explain a workload file, or make one of a fio job."),
-        "completion": ("completion", "Shell completion."),
+        "workload": ("workload_files", "Explain a workload file, or convert a fio job file into one."),
+        "completion": ("completion", "Print the completion script of a shell."),
     },
     "Measure": {
         "ssd": ("suites", "Run the SSD tests on DEVICE, which is erased."),
-        "hdd": ("suites", "Measure a hard disk area by area; it is overwritten."),
-        "raid": ("suites", "Make a RAID set of whole drives and measure it."),
-        "sweep": ("sweep", "Sweep over demands, block sizes, mixes; DEVICE is erased."),
-        "batch": ("batch", "Measure many drives of this host, all at once or in turn."),
+        "hdd": ("suites", "Measure a hard disk in areas. The disk is overwritten."),
+        "raid": ("suites", "Create a RAID set from whole drives, and measure the set."),
+        "sweep": ("sweep", "Measure every combination of given values. DEVICE is erased."),
+        "batch": ("batch", "Measure many drives of this host or of several hosts."),
     },
     "During a run": {
-        "status": ("status", "List runs under way, and those of this folder."),
-        "attach": ("status", "Watch the run in RUN_FILE; leaving does not end it."),
-        "stop": ("status", "End the run in RUN_FILE in order, as Ctrl-C does."),
+        "status": ("status", "List the runs in progress, and the runs in this folder."),
+        "attach": ("status", "Watch the run in RUN_FILE. Ctrl-C does not end the run."),
+        "stop": ("status", "End the run in RUN_FILE cleanly, as Ctrl-C does."),
         "resume": ("resume", "Resume the interrupted run in RUN_FILE."),
     },
     "Results": {
-        "show": ("report", "Show the results in RUN_FILE, also during its run."),
-        "report": ("report", "Write the report of RUN_FILE as HTML or PDF, or its data."),
+        "show": ("report", "Show the results in RUN_FILE, even while the run continues."),
+        "report": ("report", "Write the results in RUN_FILE as HTML, PDF or data files."),
         "compare": ("compare", "Compare runs, a cohort of drives, or a drive over time."),
         "rank": ("rank", "Rank the drives of many runs by one figure."),
         "export": ("export", "Write the tables of many runs as one data set."),
-        "check": ("check", "Check a data sheet's or an earlier run's numbers."),
+        "check": ("check", "Check runs against a data sheet or an earlier run."),
         "serve": ("serve", "Show the run files of folders in a browser."),
         "import": ("import_", "Import results of TKperf (XML) or fio (JSON) as run files."),
     },
@@ -131,7 +131,7 @@ def _output_trouble() -> Iterator[None]:
 @click.group(cls=_Commands, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="tkperf")
 def cli() -> None:
-    """Measure SSDs, disks and RAID sets by SNIA's Performance Test Specification.
+    """Measure SSDs, hard disks and RAID sets according to SNIA's Performance Test Specification.
 
     \b
     Examples:

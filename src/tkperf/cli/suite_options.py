@@ -166,13 +166,13 @@ TRUST = (
         "--accept-disturbed",
         is_flag=True,
         help="Judge steady state even if something disturbed a measurement in the window, or if the host limited "
-        "its value. Every result states this choice.",
+        "the measured value. Every result states this choice.",
     ),
     on_test(
         "--tune",
         is_flag=True,
-        help="Change settings of the CPU governor and of DEVICE's queue for the run, and restore them at the end. "
-        "'tkperf tune DEVICE' shows the settings.",
+        help="Change settings of the CPU governor and of DEVICE's queue for the run, and restore the previous settings "
+        "at the end. 'tkperf tune DEVICE' shows the settings.",
     ),
 )
 
@@ -191,7 +191,8 @@ PURGE = (
         "lists the methods.",
     ),
     purge_command(
-        "Purge DEVICE with this command, such as a vendor's tool. tkperf replaces {device} in COMMAND with the device."
+        "Purge DEVICE with this command, such as a vendor's tool. tkperf replaces {device} in COMMAND with the path "
+        "of the device."
     ),
     on_target("--no-purge", is_flag=True, help="Do not purge DEVICE. Every result states that no purge was done."),
 )
@@ -298,7 +299,7 @@ VIEWS = (
 FACT: dict[str, Any] = {
     "multiple": True,
     "metavar": "NAME=TEXT",
-    "help": "Add a fact to the HTML and PDF that tkperf cannot read from the device or the host. You can repeat "
+    "help": "Add to the HTML and PDF a fact that tkperf cannot read from the device or the host. You can repeat "
     "this option. NAME is one of: "
     "Test sponsor, Reference test platform, Manufacturer, NAND type, Form factor, Motherboard, Note.",
 }

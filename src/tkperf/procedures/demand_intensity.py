@@ -73,7 +73,7 @@ class DemandGridTable(SteppedTable, frozen=True, kw_only=True):
     which the maximum and the middle are chosen.
     """
 
-    read_percent: Annotated[Percent, means("R/W mix of the grid, in % of reads")]
+    read_percent: Annotated[Percent, means("R/W mix of the grid (share of reads, in %)")]
     jobs: Annotated[ThreadCounts, OUTER_LOOP]
     io_depths: Annotated[Depths, INNER_LOOP]
     tracking_jobs: Annotated[

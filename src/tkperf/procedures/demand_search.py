@@ -154,7 +154,7 @@ class DemandSearchTable(SteppedTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "demand_search"
 
-    read_percent: Annotated[Percent, means("R/W mix, in % of reads")]
+    read_percent: Annotated[Percent, means("R/W mix (share of reads, in %)")]
     block_size_kib: Annotated[BlockSizeKib, means("block size, in KiB")]
     jobs: Annotated[ThreadCounts, OUTER_LOOP]
     io_depths: Annotated[Depths, INNER_LOOP]

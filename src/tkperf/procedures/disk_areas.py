@@ -42,7 +42,7 @@ class HardDiskTable(SteppedTable, frozen=True, kw_only=True):
         int, msgspec.Meta(ge=1, le=MOST_AREAS), means("number of equal areas into which the disk is divided")
     ]
     area_alignment_kib: Annotated[BlockSizeKib, means("alignment of the start of each area, in KiB")]
-    iops_read_percents: Annotated[Percents, means("R/W mixes of the random steps, in % of reads")]
+    iops_read_percents: Annotated[Percents, means("R/W mixes of the random steps (shares of reads, in %)")]
     iops_block_sizes_kib: Annotated[BlockSizesKib, means("block sizes of the random steps, in KiB")]
     throughput_block_sizes_kib: Annotated[BlockSizesKib, means("block sizes of the sequential steps, in KiB")]
 

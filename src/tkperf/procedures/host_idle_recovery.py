@@ -45,7 +45,7 @@ class HostIdleRecoveryTable(TestTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "host_idle_recovery"
 
     block_size_kib: Annotated[BlockSizeKib, means("block size of all writes, in KiB")]
-    read_percent: Annotated[Percent, means("R/W mix of all writes, in % of reads")]
+    read_percent: Annotated[Percent, means("R/W mix of all writes (share of reads, in %)")]
     slice_s: Annotated[Seconds, means("length of each slice of the preconditioning stream, in s")]
     round_every_slices: Annotated[
         Slices,

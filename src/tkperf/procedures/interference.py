@@ -84,7 +84,7 @@ class InterferenceTable(TestTable, frozen=True, kw_only=True):
             "reaches with reads or writes alone"
         ),
     ]
-    lead_in_s: Annotated[Seconds, means("time for which the load of a cell runs before tkperf measures it, in s")]
+    lead_in_s: Annotated[Seconds, means("time for which the load of a cell runs before tkperf measures the cell, in s")]
     cell_s: Annotated[Seconds, means("length of the measurement of each cell, in s")]
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1), means("seed of the random order of the cells")]
     kept_up_percent: Annotated[
@@ -282,11 +282,12 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         f"For each of {cells} cells, in an order made from seed {table.seed}:",
         f"    Reads at 0 to 100 % of R and writes at 0 to 100 % of W at the same time, in steps of {share:.3g} %, "
         f"offered {arrival}: {table.lead_in_s:g} s lead-in, then {table.cell_s:g} s measured",
-        f"    Threads are chosen so that each offers {LEAST_IOPS_OF_THREAD} to {MOST_IOPS_OF_THREAD:,} IOPS",
+        f"    tkperf chooses the number of threads so that each thread offers {LEAST_IOPS_OF_THREAD} to "
+        f"{MOST_IOPS_OF_THREAD:,} IOPS",
         "The first cell once more",
         f"A cell counts if reads and writes both reach {table.kept_up_percent:g} % of their offered rates",
-        f"Result: the highest rate of reads whose 99th percentile is at most {table.latency_limit_ms:g} ms, "
-        "during writes at each rate",
+        "Result: for each rate of writes, the highest rate of reads whose 99th percentile is at most "
+        f"{table.latency_limit_ms:g} ms",
         building_blocks.steady_state(profile),
     )
 

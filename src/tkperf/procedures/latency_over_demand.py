@@ -42,7 +42,7 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "latency_over_demand"
 
-    read_percents: Annotated[Percents, means("R/W mixes, in % of reads and in this order; each mix is a section")]
+    read_percents: Annotated[Percents, means("R/W mixes (shares of reads, in %), in this order; each mix is a section")]
     block_size_kib: Annotated[BlockSizeKib, means("block size of all levels, in KiB")]
     jobs: Annotated[Jobs, means("thread count (TC) of all levels")]
     io_depth: Annotated[Depth, means("queue depth of each thread (QD). At most jobs x io_depth I/Os are outstanding")]
@@ -201,7 +201,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         f"        RND {table.block_size_kib:g} KiB offered {arrivals}, at most "
         f"{table.jobs * table.io_depth} outstanding: {table.warm_up_s:g} s warm-up, then "
         f"{table.level_s:g} s measured",
-        f"A level is missed if the drive does less than {table.kept_up_percent:g} % of the offered IOPS",
+        f"A level is missed if the drive completes less than {table.kept_up_percent:g} % of the offered IOPS",
         "Latency counts from the submission of an I/O. If too many I/Os are outstanding when an I/O is due, the I/O "
         "waits. The latency with wait counts from the time at which the I/O was due",
     )

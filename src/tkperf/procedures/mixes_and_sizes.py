@@ -39,9 +39,9 @@ class MixAndSize(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 class MixesAndSizes(SteppedTable, frozen=True, kw_only=True):
     """The loops of a round: ``read_percents`` is the outer loop, and ``block_sizes_kib`` is the inner loop."""
 
-    read_percents: Annotated[Percents, means("R/W mixes, in % of reads, as the outer loop")]
+    read_percents: Annotated[Percents, means("R/W mixes (shares of reads, in %), as the outer loop")]
     block_sizes_kib: Annotated[BlockSizesKib, means("block sizes, in KiB, as the inner loop")]
-    tracking_read_percent: Annotated[Percent, means("R/W mix of the tracking variable, in % of reads")]
+    tracking_read_percent: Annotated[Percent, means("R/W mix of the tracking variable (share of reads, in %)")]
     tracking_block_size_kib: Annotated[BlockSizeKib, means("block size of the tracking variable, in KiB")]
 
     def fault(self, profile: Profile) -> str | None:

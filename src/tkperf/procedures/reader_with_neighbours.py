@@ -100,7 +100,7 @@ class NeighboursTable(SteppedTable, frozen=True, kw_only=True):
     trim_block_size_kib: Annotated[BlockSizeKib, means("block size of the trims, in KiB")]
     rounds: Annotated[Rounds, means("number of rounds; each neighbour runs once in each round")]
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1), means("seed of the random order of the loads in each round")]
-    lead_in_s: Annotated[Seconds, means("time for which each load runs before tkperf measures it, in s")]
+    lead_in_s: Annotated[Seconds, means("time for which each load runs before tkperf measures the load, in s")]
 
     def fault(self, profile: Profile) -> str | None:
         if self.trimmed_percent > 90:
@@ -311,7 +311,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
             f"{format_count(table.rounds, 'round')} of the reader alone and of the reader with a trimmer: RND "
             f"{table.trim_block_size_kib:g} KiB trims, {one}, within the first {table.trimmed_percent} % of the range, "
             "which no other load uses",
-            "    Before each further round, what was trimmed is written again sequentially",
+            "    Before each further round, the trimmed part of the range is written again sequentially",
         )
         if table.trimmed_percent
         else ()
@@ -325,8 +325,8 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         f"RND {table.read_block_size_kib:g} KiB reads, {demand}, {table.alone_s:g} s: the full rate of reads",
         f"Reader: RND {table.read_block_size_kib:g} KiB reads at {table.reader_percent} % of this rate, offered "
         f"{building_blocks.describe_arrival(table.arrival)}",
-        f"{format_count(table.rounds, 'round')}, in each of them the reader alone and the reader with each of "
-        f"the following loads, in an order made from seed {table.seed}, {measured}:",
+        f"{format_count(table.rounds, 'round')}. Each round measures the reader alone and the reader with each of the "
+        f"following loads, in an order made from seed {table.seed}, {measured}:",
         f"    SEQ {table.sequential_block_size_kib:g} KiB writes, {own}",
         f"    RND {table.write_block_size_kib:g} KiB writes, {own}",
         f"    SEQ {table.large_block_size_kib:g} KiB reads, {own}",
@@ -334,7 +334,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         f"    The same writes without flushes, {one}",
         *trimming,
         "Result: for each neighbour, the 99th percentile of the reader's latency while the neighbour runs, divided by "
-        "that of the reader alone",
+        "the 99th percentile of the reader alone",
         building_blocks.steady_state(profile),
     )
 

@@ -54,10 +54,10 @@ class SweepTable(SteppedTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "sweep"
 
     access: Annotated[Access, means("order of the addresses")]
-    read_percents: Annotated[Percents, means("R/W mixes, in % of reads, as the outermost loop")]
+    read_percents: Annotated[Percents, means("R/W mixes (shares of reads, in %), as the outermost loop")]
     block_sizes_kib: Annotated[BlockSizesKib, means("block sizes, in KiB")]
     compressible_percents: Annotated[
-        Percents, means("share of the data that compression in the drive could save, in %")
+        Percents, means("shares of the data that compression in the drive could save, in %")
     ]
     jobs: Annotated[ThreadCounts, means("thread counts (TC)")]
     io_depths: Annotated[Depths, means("queue depths of each thread (QD), as the innermost loop")]

@@ -63,7 +63,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "write_saturation"
 
     block_size_kib: Annotated[BlockSizeKib, means("block size of the stream, in KiB")]
-    read_percent: Annotated[Percent, means("R/W mix of the stream, in % of reads")]
+    read_percent: Annotated[Percent, means("R/W mix of the stream (share of reads, in %)")]
     slice_s: Annotated[Seconds, SLICE_LENGTH]
     max_slices: Annotated[Slices, means("maximum number of slices")]
     capacity_multiple: Annotated[
@@ -76,7 +76,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
         msgspec.Meta(ge=0, le=MOST_SLICES),
         means(
             "number n: tkperf judges steady state from every n-th slice, starting with the first; 0 means that "
-            "tkperf does not judge it"
+            "tkperf does not judge steady state"
         ),
     ]
     access: Annotated[Access, means("order of addresses; default: random")] = Access.RANDOM

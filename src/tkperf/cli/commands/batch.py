@@ -225,7 +225,7 @@ def make_group(act: Act, *, run: str, text: str, own: Sequence[click.Parameter] 
 # Help texts of options that have an additional meaning in a batch.
 _HELP_OF_OPTIONS = {
     "folder": "Folder for all files. Default: current folder.",
-    "no_report": "Do not write NAME.html and the reports of the drives when the batch has ended.",
+    "no_report": "Do not write NAME.html or the reports of the drives when the batch has ended.",
     "detach": "Continue the batch in the background. 'tkperf attach' shows the progress.",
 }
 # Options of a suite that do not concern the measurement. A batch file therefore does not contain them.
@@ -313,7 +313,7 @@ batch = make_group(
     end, NAME.html contains the results.
 
     The exit code is 0 if all drives are done, and 1 if a claim is not met or not judged. Otherwise the exit code is
-    that of the drive with the most serious problem.
+    the exit code of the drive with the most serious problem.
 
     \b
     Examples:

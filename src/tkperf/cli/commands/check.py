@@ -93,7 +93,7 @@ def _require_claims_file(claims_file: Path) -> None:
 def check(
     run_files: tuple[Path, ...], claims_file: Path, as_json: bool, require_confidence: bool, **files: Path | None
 ) -> None:
-    """Check the claims in CLAIMS_FILE against RUN_FILES: met, not met, or not measured.
+    """Check the claims in CLAIMS_FILE against RUN_FILES. Each claim is met, not met or not judged.
 
     For several runs, tkperf shows a matrix of runs and claims. If you name a batch (NAME.batch), tkperf checks all runs
     of the batch. If a metric or key is wrong, tkperf lists the metrics or keys that exist.

@@ -34,8 +34,8 @@ def import_(files: tuple[Path, ...], folder: Path, name: str | None) -> None:
     """Convert results of other tools into run files, so that you can report, compare and check them.
 
     Each result XML of TKperf 1.x to 2.2 becomes a run. All JSON files of fio together become one run. Results of the
-    same job and workload become the rounds of this run, in the order of fio's times. If you name a folder, tkperf reads
-    all .json and .xml files below it.
+    same job and workload become the rounds of this run, in the order of fio's time stamps. If you name a folder,
+    tkperf reads all .json and .xml files below this folder.
 
     tkperf judges steady state again, and overwrites no file. tkperf skips results that it cannot use, and prints the
     reason. Every result has the notice IMPORTED. You can compare imported runs of fio with each other by workload, but

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 @click.argument("run_file", type=RUN_FILE)
 @output_file(
     "html",
-    "Name of the HTML file. By default, tkperf writes the HTML file next to the run file, unless you "
-    "name another output.",
+    "Name of the HTML file. Default: a file next to the run file. If you name only other outputs, tkperf writes an "
+    "HTML file only if --histogram needs one.",
     "-o",
     "--output",
 )

@@ -67,7 +67,7 @@ _YES_DESTROY_FILE = on_target(
         STRICT,
         purge_command(
             "The --purge-command of the run. You must pass the command again, because tkperf executes no command from "
-            "a file."
+            "a run file."
         ),
         *CONSENT,
         _YES_DESTROY_FILE,
@@ -78,9 +78,9 @@ def resume(run_file: Path, **options: Any) -> None:
     """Resume the run in RUN_FILE after a kill, a crash, a power cut, Ctrl-C or an error.
 
     The run continues with the same profile, options, tests and device. Pass DEVICE if the name of the device has
-    changed. The run erases the device again, so tkperf asks again. So that the results are valid, tkperf repeats the
-    interrupted round, or everything since the last purge. Before the question, tkperf names the part that it will
-    repeat.
+    changed. The run erases the device again, so tkperf asks for consent again. So that the results are valid, tkperf
+    repeats the interrupted round, or everything since the last purge. Before the question, tkperf names the part that
+    it will repeat.
 
     For a batch, RUN_FILE is NAME.batch. After one question, tkperf starts or continues the runs of all drives that are
     not done.

@@ -33,7 +33,7 @@ def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None
     The settings are the governor and the energy preference of the CPUs and, for DEVICE's queue, the I/O scheduler, the
     choice of the CPU that completes an I/O, and writeback throttling. tkperf touches no data, no other drive and no
     service. A reboot undoes all settings. For a single run, 'tkperf ssd ... --tune' changes the same settings and
-    restores them at the end.
+    restores the previous settings at the end of the run.
 
     \b
     Examples:

@@ -58,11 +58,11 @@ def from_fio(
 ) -> None:
     """Convert a job file of fio into a workload file.
 
-    Jobs that run at the same time become loads that run at the same time. Jobs that wait for each other (stonewall)
-    become phases, in order. The output and the head of FILE.toml list every option of the job file as carried over,
-    without effect, or not carried over, with the reason. tkperf refuses an option that would change the meaning of the
-    numbers. Change the option in the job file, or remove it. tkperf executes nothing from the job file, and does not
-    touch any file that the job file names.
+    Jobs that run at the same time become loads that run at the same time. Jobs that wait until the earlier jobs have
+    ended (stonewall) become phases, in the order of the job file. The output and the head of FILE.toml list every
+    option of the job file as carried over, without effect, or not carried over, with the reason. tkperf refuses an
+    option that would change the meaning of the numbers. Change the option in the job file, or remove the option.
+    tkperf executes nothing from the job file, and does not touch any file that the job file names.
 
     \b
     Examples:

@@ -87,7 +87,7 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     access: Annotated[Access, means("order of the addresses")]
-    read_percent: Annotated[Percent, means("R/W mix, in % of reads; 0 for trims")]
+    read_percent: Annotated[Percent, means("R/W mix (share of reads, in %); 0 for trims")]
     trims: Annotated[bool, means("whether the I/Os are trims (discards) instead of reads and writes")] = False
     block_size_kib: Annotated[LoadBlockKib | None, means("block size, in KiB; default: the sizes of block_shares")] = (
         None
@@ -233,7 +233,7 @@ class OwnTracked(_Part, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
-    """The rule of steady state for all phases of the file. The profile contains the value of each omitted key."""
+    """The steady-state rule for all phases of the file. The profile contains the value of each omitted key."""
 
     window_rounds: Annotated[
         Annotated[int, msgspec.Meta(ge=2, le=100)] | None,
@@ -300,7 +300,7 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
         msgspec.Meta(max_length=MOST_VALUES),
         means(
             "loads of a round, in order, with one step for each load. This list is the innermost loop, and a phase "
-            "without together requires it"
+            "without together requires this list"
         ),
     ] = ()
     together: Annotated[

@@ -62,7 +62,7 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
     format: Annotated[Literal[1], means("version of this format")]
     name: Annotated[Name, means("name of the test in --test, claims and comparisons")]
     title: Annotated[Title, means("title of the test in reports")]
-    steady_state: Annotated[OwnSteadyState, means("rule for steady state; default: the value in the profile")] = (
+    steady_state: Annotated[OwnSteadyState, means("steady-state rule; default: the rule in the profile")] = (
         OwnSteadyState()
     )
     loads: Annotated[
