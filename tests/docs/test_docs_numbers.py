@@ -249,7 +249,8 @@ NUMBERS = [
     ),
     (
         "docs/how-to/reading-a-report.md",
-        r"over five rounds the range is within (\d+) % of the mean, and the trend rises or falls by at most (\d+) %",
+        r"the range \(maximum minus minimum\) is at most (\d+) % of the mean, and the trend rises or falls by at most "
+        r"(\d+) %",
         (_PTS.steady_state.max_data_excursion_percent, _PTS.steady_state.max_slope_excursion_percent),
     ),
     # Sentences about the method.
