@@ -34,8 +34,8 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
 class DraftedDrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A drive as the user named it, with the keys of a batch file. In a batch file, a text instead of a table is the
-    value of the key ``drive``.
+    """A drive as the user named it, with the keys of a batch file. If a batch file contains a text instead of this
+    table, the text is the value of the key ``drive``.
 
     ``size`` means that the drive is a file of this size, which is created. ``host`` is the name that is passed to SSH.
     ``facts`` are facts about this drive, in addition to the facts about all drives.
@@ -343,7 +343,7 @@ def _goes_on(run_file: Path) -> bool:
     return False
 
 
-# Fields of a run that a batch file contains elsewhere, or that only sets have.
+# Fields of a run that have their own keys in a batch file, or that apply only to RAID sets.
 _NOT_OPTIONS = ("suite", "device", "tests", "profile", "raid", "remove_set")
 
 

@@ -34,7 +34,7 @@ from tkperf.model.sharing import DrivePath
 from tkperf.model.units import format_count
 from tkperf.system.process import fork_early
 
-# The greatest length of a message. A socket accepts such a message in one piece, and the sender shortens longer
+# The greatest length of a message. A socket accepts a message of this length in one piece. The sender shortens longer
 # messages.
 MOST_BYTES = 150_000
 
@@ -297,7 +297,7 @@ class DriveProcesses:
         """Refuse the whole batch if the process of one drive has ended before the order to begin.
 
         Raises:
-            TkperfError: an error of the type of the most serious fault. The message contains all faults.
+            TkperfError: an error of the type of the most serious fault. The error lists all faults.
         """
         while self.listen(0):  # a process may have ended a moment ago
             pass

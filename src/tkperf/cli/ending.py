@@ -248,7 +248,7 @@ def _read(options: RunOptions) -> tuple[RunResult, Page]:
 
 @contextmanager
 def _transient(text: str) -> Iterator[None]:
-    """Show a line on the terminal until this context ends."""
+    """Show a line on the terminal until the ``with`` block ends."""
 
     def write(words: str) -> None:
         if can_redraw():

@@ -154,7 +154,9 @@ def _describe_cell(phase: Phase) -> str:
 
 
 def _describe_stream(part: StepRecord) -> str:
-    """Return the name of a stream, or of its flushes, together with its figures."""
+    """Return the name of a stream with the figures of the stream, or the word "flushes" with the figures of the
+    flushes.
+    """
     name = name_stream(part.workload) if part.workload.together else "flushes"
     return f"{name} {_describe_figures(part.measurement, has_bytes=not part.workload.flushes)}"
 

@@ -122,13 +122,13 @@ def _extents(descriptor: int, start_bytes: int, end_bytes: int, file_system: str
 FIRST_BYTES, SAMPLE_BYTES = 1 << 20, 4096
 # A hard disk needs about 10 ms for each sample.
 SAMPLES, SAMPLES_OF_HARD_DISK = 1024, 256
-# A worn drive may have one or two bad blocks. A failing drive needs many seconds for each error, so
-# sampling stops after this number.
+# A worn drive may have one or two bad blocks. A failing drive needs many seconds for each error, so sampling stops
+# after this number of bad samples.
 MOST_BAD_SAMPLES = 3
 # Numbers of two fields of /sys/block/DEVICE/stat (Documentation/block/stat.rst of Linux 6.1), counted from 0.
 _WRITTEN_SECTORS, _DISCARDED_SECTORS = 6, 13
-# The counters are read again if another program writes to another partition during the reading. This is the greatest
-# number of such attempts. Together, they take up to 0.1 s.
+# The counters are read again if another program writes to another partition during the reading. This number is the
+# limit of such attempts. All attempts together take up to 0.1 s.
 _MOST_READINGS = 1000
 
 

@@ -82,10 +82,11 @@ def find_distinction(disk: Path, *, sys_root: Path = SYS_ROOT) -> str | None:
     """Return the text that the user's confirmation must contain in addition to the serial number of a disk. With this
     text, the confirmation matches no other disk of this host.
 
-    If no other disk with this serial number has the same unit, the result is the unit. Otherwise it is the world-wide
-    name, or, if this is not unique, the kernel's name of the disk. None means that the serial number is not known or is
-    sufficient. The serial number is sufficient if no other disk reports the same number. It is also sufficient if this
-    disk is the only one without a unit, because the units then distinguish the other disks from this disk.
+    If no other disk with this serial number has the same unit, the result is the unit. Otherwise the result is the
+    world-wide name or, if the world-wide name is not unique, the kernel's name of the disk. None means that the serial
+    number is not known or is sufficient. The serial number is sufficient if no other disk reports the same number. It
+    is also sufficient if this disk is the only one without a unit, because the units then distinguish the other disks
+    from this disk.
     """
     own = udev_properties(text(disk / "dev") or "")
     serial, unit, wwn = read_serial(disk, own), read_unit(disk), read_wwn(disk, own)

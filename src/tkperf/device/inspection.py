@@ -39,7 +39,7 @@ class AtaSecurity:
     sanitize: frozenset[str] = frozenset()
 
     def describe(self) -> str:
-        """Return the state with the terms of the ATA standard."""
+        """Return the state in the terms of the ATA standard."""
         if not self.supported:
             return "ATA security not supported"
         password = "password set" if self.enabled else "no password"

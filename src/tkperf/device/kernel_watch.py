@@ -27,7 +27,7 @@ LOOK_EVERY_S = 0.02
 # time, because its data is not in the CPU's caches.
 SELDOM_SHARE = 0.02
 LEAST_SELDOM_S, MOST_SELDOM_S = 0.1, 0.2
-# Only users change this setting, so a check at this interval is sufficient.
+# Only users change the settings that decide whether the kernel counts I/O, so a check at this interval is sufficient.
 ASK_EVERY_S = 1.0
 # During a purge of several hours, frequent readings are not needed. After the purge, only the latest readings are used.
 MOST_DEVICE_LOOKS = 30_000
@@ -97,7 +97,7 @@ class StatFiles:
     def counts(self, texts: Sequence[bytes]) -> Counts | None:
         """Return the sum of the counters in the texts that ``read`` returned. None means that there are no texts.
 
-        For a single partition, ``others_bytes`` is the traffic on the rest of its disk.
+        For a single partition, ``others_bytes`` is the traffic on the rest of the disk that contains the partition.
         """
         devices = len(self._nodes)
         fields = [parse_stat(text) for text in texts]

@@ -55,7 +55,7 @@ class Survey:
     Attributes:
         mounted: the file system, the mount and the path of a file target. None means that the target is a device, or
             that these facts are not known.
-        places: the same for each file of the target whose name leads to the file.
+        places: the same facts about each file of the target whose name leads to this file.
     """
 
     identity: DeviceIdentity
@@ -180,8 +180,8 @@ class Survey:
         }
 
     def find_overlays(self) -> Iterator[tuple[str, Mount, bool]]:
-        """Yield each file of the target that may be part of an overlay, with the overlay and whether this is
-        certain.
+        """Yield each file of the target that may be part of an overlay, with the overlay and whether the file is
+        certainly part of the overlay.
 
         False means that the folders of the overlay cannot be reached, so the file may be part of the overlay.
         """

@@ -114,8 +114,8 @@ class Engine(Protocol):
         ...
 
     def idle(self, duration_s: float, *, then: Next | None) -> None:
-        """Issue no I/O until ``duration_s`` after the end of the last I/O. Then release the next load if it is
-        certain.
+        """Issue no I/O until ``duration_s`` after the end of the last I/O. Then release the next load, if it is certain
+        which load follows.
         """
         ...
 

@@ -421,8 +421,8 @@ def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Return whether two documents are reports of one fio process.
 
     Two such reports contain the same jobs, and no counter decreases. The growth of the jobs' runtimes equals the time
-    between the reports. The runtimes of jobs that wait for each other are added. A second run of the same jobs needs
-    this time again, and ends with about the same runtimes as the first run.
+    between the reports. The runtimes of jobs that wait for each other are added. A second run of the same jobs takes
+    about as long as the first run, but reports about the same runtimes as the first run.
     """
     if _identity(before) != _identity(after):
         return False

@@ -126,7 +126,7 @@ class BatchHosts:
         """Order each host to examine its drives and hold them. Return the drives that need consent.
 
         Raises:
-            TkperfError: a host or a drive has a fault. The message contains all faults.
+            TkperfError: a host or a drive has a fault. The error lists all faults.
         """
         for work in self._works:
             connected = self._connected.get(work.host)
@@ -158,7 +158,7 @@ class BatchHosts:
         """Refuse the whole batch if a host cannot take part, or can no longer take part.
 
         Raises:
-            TkperfError: an error of the type of the most serious fault. The message contains all faults.
+            TkperfError: an error of the type of the most serious fault. The error lists all faults.
         """
         while not self._news.empty():
             self._wait(0.0)

@@ -202,7 +202,7 @@ class SshConnection:
         """Send a message.
 
         Raises:
-            HostSilentError: the connection has ended. The message contains the name of the host.
+            HostSilentError: the connection has ended. The error contains the name of the host.
         """
         assert self._process.stdin is not None
         try:
@@ -334,8 +334,8 @@ mv -T -- "$link.new" "$link"
 
 
 def push_archive(archive: Path, host: str, link: str) -> None:
-    """Unpack the archive on a host, and set the link ``link``, which is the path of tkperf on the host, to the unpacked
-    files.
+    """Unpack the archive on a host, and let the link ``link`` lead to the unpacked files. This link is the path of
+    tkperf on the host.
 
     Raises:
         InputFileError: the file is not an archive of this version.

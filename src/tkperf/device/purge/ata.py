@@ -39,8 +39,7 @@ LEAST_ERASE_LIMIT_S = 1800.0
 # The time limit of an erase is this multiple of the drive's estimate, because a reported time of 508 minutes means
 # "more than 508".
 ERASE_LIMIT_FACTOR = 4
-# In the command, a count of 0 means 16 passes. hdparm 9.63 is the first version with an option for the
-# count.
+# In the ATA command, a count of 0 means 16 passes. hdparm 9.63 is the first version with an option for the count.
 PASSES_OF_OLD_HDPARM, FIRST_WITH_PASSES = 16, (9, 63)
 CONSENT = "--yes-i-know-what-i-am-doing"
 ATA_SANITIZES = {
@@ -140,8 +139,8 @@ def _find_sanitize_obstacle(path: str) -> str | None:
 
 
 def in_order(own: Sequence[Offer], generic: Sequence[Offer], disk: Path) -> tuple[Offer, ...]:
-    """Return the drive's own commands before the generic methods. If the drive is behind an adapter for another bus,
-    return discard first.
+    """Return the methods that use the drive's own commands before the generic methods. If the drive is behind an
+    adapter for another bus, return discard first.
 
     SAS and RAID adapters translate ATA commands, and may abort commands that need a long time.
     """

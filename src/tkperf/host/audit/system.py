@@ -43,7 +43,7 @@ _LOCKDOWN = Topic("kernel lockdown", "a kernel that is locked down keeps tools f
 _TUNERS = Topic(
     "services that change settings", "they may set the governor or the queue of a drive again while it is measured"
 )
-# The names of the programs of these services, as the kernel reports them.
+# Services that change settings. The keys are the names of their programs, as the kernel reports these names.
 _TUNING_SERVICES = {
     "tuned": "tuned",
     "power-profiles-": "power-profiles-daemon",
