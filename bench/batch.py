@@ -55,7 +55,8 @@ SAMPLE_EVERY_S = 0.0005
 APART_S = 1.0
 MANY = 100
 IMAGE_BYTES = 256 << 20
-# Limits. If a result exceeds its limit, the exit status is 1. On a busy machine, some results exceed their limits.
+# The limits of the results. If a result exceeds its limit, the exit status is 1. On a busy machine, some results exceed
+# their limits.
 MOST_SUPERVISOR_PERCENT = 1.0
 MOST_MIB = 80.0
 MOST_PAGE_S = 5.0

@@ -32,8 +32,8 @@ from tests.analysis.known_conclusions import CASES, Case, noise_of
 from tests.analysis.named_series import SERIES, NamedSeries, cut_off_last_tenth, find_differences, multiply_by_noise
 
 LEAST_ALIKE = 0.95
-# The conclusions about changes over time. The values are the first words of the differences that belong to each
-# conclusion.
+# The conclusions about changes over time. The values are the first words of the messages about differences that belong
+# to each conclusion.
 OF_A_COURSE = {
     "fresh and second level": ("levels", "fresh", "first", "second"),
     "settled or not": ("settled:",),

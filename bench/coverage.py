@@ -57,8 +57,8 @@ def stays(series: FloatArray, _chance: Chance) -> FloatArray:
 
 
 def settles(series: FloatArray, chance: Chance) -> FloatArray:
-    """Return series that begin at half of the level to twice the level. The series approach the level with a time
-    constant of 1 to 8 rounds.
+    """Return series that begin at a random value between half of the level and twice the level. The series approach the
+    level with a time constant of 1 to 8 rounds.
     """
     trials, values = series.shape
     excess = chance.uniform(-0.5, 1.0, (trials, 1))
@@ -229,7 +229,8 @@ def ratios(trials: int) -> Iterator[str]:
 
 def long_series(trials: int) -> Iterator[str]:
     """Test the blocking method for several lengths of series and several correlations. Compare the mean of each series
-    with the mean of the following values, which are twice as many. Count how often blocking reports "at least".
+    with the mean of the values that follow the series. The number of following values is twice the length of the
+    series. Count how often blocking reports "at least".
     """
     chance = np.random.default_rng(2)
     for values in (20, 60, 300, 1200):

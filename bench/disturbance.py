@@ -123,8 +123,8 @@ def foreign(device: str, _pid: int, step_s: float, chance: random.Random) -> Act
 
 
 def burners(_device: str, _pid: int, step_s: float, chance: random.Random) -> Act:
-    """Use up CPU time in user mode or in the kernel. The priority of the programs is lower than fio's or the same. At
-    most twice as many programs as CPUs run.
+    """Use up CPU time in user mode or in the kernel. The priority of the programs is lower than the priority of fio, or
+    equal to it. The number of programs is at most twice the number of CPUs.
     """
     count = chance.randint(1, 2 * len(os.sched_getaffinity(0)))
     wait_s, lasting_s = stretch(step_s, chance)
@@ -277,8 +277,8 @@ def run(
 
 
 def scatter(usual: list[float] | None) -> float:
-    """Return the share of its median by which an undisturbed result may differ by chance. The share is three robust
-    standard deviations.
+    """Return how much an undisturbed result may differ by chance from the median of its cell, as a share of this
+    median. The share is three robust standard deviations.
     """
     if not usual:
         return 0.0

@@ -41,7 +41,8 @@ def main() -> int:
     try:
         lint = subprocess.Popen(LINT, cwd=CHECKOUT)
         started.append(lint)
-        # The workers report errors of the collection, so the output and the status of this call are not used.
+        # The workers report errors that occur during the collection, so the output and the status of this call are not
+        # used.
         compiling = subprocess.Popen(
             COMPILE, cwd=CHECKOUT, env=VARIABLES, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

@@ -279,8 +279,8 @@ def _unlink(place: Place, link: str) -> None:
 
 
 def _is_free(place: Place, tree: str) -> bool:
-    """Return whether no process uses a tree, and print the processes that use it. The first word of the command of such
-    a process is the Python of the tree.
+    """Return True if no process uses a tree. Otherwise print the processes that use the tree. The first word of the
+    command of such a process is the Python of the tree.
     """
     users = [pid for pid, word in _first_words() if (place.root / tree) in Path(word).parents]
     if users:

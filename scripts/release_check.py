@@ -222,7 +222,7 @@ def read_bundled(package: Path) -> dict[str, str]:
 
 
 def _keep_contained(bill: dict[str, Any], bundled: Mapping[str, str], artefact: str) -> dict[str, Any]:
-    """Remove every package that the artefact does not contain from a bill.
+    """Remove from a bill every package that the artefact does not contain.
 
     Raises:
         CheckError: the artefact contains a package that is not locked in this version.

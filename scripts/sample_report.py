@@ -115,7 +115,9 @@ def make_comparison(folder: Path) -> str:
 
 
 def draw_sample(browser: Browser) -> None:
-    """Draw the sample report from its top to its findings, and the window of the 99.9 % latency of the last test."""
+    """Draw two pictures: the sample report from its top to its findings, and the dialog with the details of a 99.9 %
+    latency of the last test.
+    """
     page = browser.new_page(viewport={"width": WIDTH_PX, "height": 1270})
     page.goto(PAGE.as_uri())
     page.locator("#iops0relative svg.marks").wait_for()

@@ -98,7 +98,9 @@ def _saw_teeth() -> FloatArray:
 
 
 def _throttled() -> FloatArray:
-    """Return rates of 3,000 MB/s for 90 s, then 900 MB/s for 30 s until the drive is cool, and repeat both."""
+    """Return rates that alternate between 3,000 MB/s for 90 s and 900 MB/s for 30 s. The drive cools down at the lower
+    rate.
+    """
     hot = np.arange(1850) % 120 >= 90
     return np.where(hot, 900.0, 3000.0) * _MB
 

@@ -272,7 +272,7 @@ OFFERED_RATES = (
     OfferedRate(name="S3700 reads", able=_able(75_400), no_backlog=75_000, saturated=75_400),
     OfferedRate(name="S3700 writes", able=_able(32_700), no_backlog=32_000, saturated=32_700),
     # A cache absorbs nearly all I/Os of one level, but the drive cannot sustain this rate for longer. At higher offered
-    # rates, the drive completes more I/Os, so the levels that saturate begin at 88,000 IOPS.
+    # rates, the drive completes more I/Os, so the drive is saturated at the levels from 88,000 IOPS on.
     OfferedRate(
         name="cache", able=_cached(120_000, 40, 40_700), no_backlog=41_000, saturated=82_500, saturates_in_cut=False
     ),

@@ -433,8 +433,8 @@ def test_a_stream_is_compared_by_its_phases() -> None:
 
 
 def test_where_not_every_run_became_steady_the_last_quarters_are_compared() -> None:
-    """If at least one run did not become steady, the last quarters of the runs are compared. A rate that is still
-    falling is inconclusive, because it may reach the rate of the other run.
+    """If at least one run did not become steady, the last quarters of the runs are compared. A comparison with a rate
+    that is still falling is inconclusive, because this rate may reach the rate of the other run.
     """
     unsettled = stream(
         [1000 - 20 * place for place in range(40)], [(LevelKind.TRANSITION, 0, 40, 600.0)], settled=False
@@ -476,8 +476,8 @@ def test_a_greatest_of_few_slices_cannot_be_told(fresh: int, change: Change) -> 
 
 
 def test_the_specifications_window_stands_for_the_steady_phase() -> None:
-    """The window of the specification replaces the steady phase if every run reached it. The fresh phase is still
-    compared.
+    """If every run reached the steady-state window of the specification, this window replaces the steady phase. The
+    fresh phase is still compared.
     """
 
     def judged(factor: float) -> SectionResult:

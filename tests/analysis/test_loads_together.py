@@ -95,7 +95,9 @@ def test_cells_that_were_not_reached_never_count() -> None:
 
 
 def test_the_limit_cuts_off_slow_cells() -> None:
-    """The limit ends where reads take longer than the latency limit, even if the drive completes all offered I/Os."""
+    """A cell in which reads take longer than the latency limit is beyond the limit of the drive, even if the drive
+    completes all offered I/Os.
+    """
     assert most_reads(grid_of(grid_section(able=8, slow_from=4))) == [30_000, 20_000, 10_000, None, None]
 
 

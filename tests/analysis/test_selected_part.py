@@ -147,7 +147,7 @@ def test_what_is_not_there_or_not_the_only_one_is_refused(
 
 def test_a_cell_of_many_is_named_with_its_section(run_file: RunFile, known: Known) -> None:
     """If several sections contain a cell, the user can put the name of the section before the name of the cell. If the
-    section is missing, the error proposes this form.
+    name of the section is missing, the error proposes this form.
     """
     chosen = choose(run_file, known, "Latency, 0/100 4k: 2")
     (step,) = [
@@ -175,8 +175,8 @@ def test_a_report_shows_what_was_chosen_with_its_quantiles(run_file: RunFile, kn
 
 
 def test_the_page_has_the_histogram_of_every_round(known: Known) -> None:
-    """The page contains the histogram of every round of a cell. The width of its buckets is 1/16 of their latency, and
-    no I/O is lost.
+    """The page contains the histogram of every round of a cell. The width of a bucket is at most 1/16 of its latency,
+    and no I/O is lost.
     """
     from tests.page.test_view import unpack
 

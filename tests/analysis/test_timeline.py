@@ -77,8 +77,9 @@ def noise_signals() -> list[Series]:
 
 
 def test_of_a_thousand_signals_without_any_less_than_one_in_a_hundred_alarms() -> None:
-    """Fewer than 1 of 100 noise signals raises a false alarm. White, correlated or heavy-tailed noise has one level or
-    one range, and no drop or period. For a signal with few values, tkperf may also find that the signal is too short.
+    """Fewer than 1 % of the noise signals lead to a false alarm. White, correlated or heavy-tailed noise has one level
+    or one range, and no drop or period. For a signal with few values, tkperf may also find that the signal is too
+    short.
     """
     alarms = []
     for number, signal in enumerate(noise_signals()):

@@ -81,8 +81,8 @@ def assert_clear(done: subprocess.CompletedProcess[str], code: int, *says: str) 
 def test_wrong_use_gets_one_clear_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str], code: int, says: str
 ) -> None:
-    """A wrong call prints one clear line with the mistake, and the exit code is the code for this kind of mistake. No
-    file is created.
+    """For an incorrect call, tkperf prints one clear line that describes the mistake. The exit code is the code for
+    this kind of mistake. No file is created.
     """
     monkeypatch.chdir(tmp_path)
     assert_clear(tkperf(*argv), code, says)

@@ -28,7 +28,7 @@ Call = tuple[BatchRequest, BatchOptions]
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Call]:
-    """Return the list to which the requests are added that the command would have run."""
+    """Return a list. The requests that the command would have run are added to this list."""
     calls: list[Call] = []
 
     def run_batch(request: BatchRequest, options: BatchOptions) -> int:

@@ -79,7 +79,7 @@ def test_a_plan_leaves_nothing_and_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_faults_are_rows(tmp_path: Path) -> None:
-    """A drive that cannot be measured is a row with its refusal. The plan still contains the other drives, and the
+    """If a drive cannot be measured, its row contains the refusal. The plan still contains the other drives, and the
     verdict reports that the batch would be refused.
     """
     path = tmp_path / "lab.toml"

@@ -130,8 +130,8 @@ def test_only_a_missed_claim_is_a_failure(good: RunResult) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_a_row_that_does_not_pass(folder: Path, tmp_path: Path) -> None:
-    """A file that cannot be read is a row that does not pass. Every output format contains the reason, and the notices
-    of all runs.
+    """A file that cannot be read is shown as a row that does not pass. Every output format contains the reason, and the
+    notices of all runs.
     """
     page, words, suites = (tmp_path / name for name in ("c.html", "c.md", "c.xml"))
     done = check(
@@ -157,7 +157,7 @@ def test_a_file_that_cannot_be_read_is_a_row_that_does_not_pass(folder: Path, tm
 
 
 def test_runs_that_fail_come_first_and_runs_alike_share_their_lines(good: RunResult) -> None:
-    """Runs that fail or cannot be judged are in the first rows, independent of their names. The first screen for 24
+    """Runs that fail or cannot be judged are in the first rows, regardless of their names. The first screen for 24
     drives therefore shows these runs.
     """
     doubtful = (replace(good, tests=()), replace(good, tests=()))

@@ -438,8 +438,8 @@ def open_folder() -> Iterator[Path]:
 
 @pytest.mark.root
 def test_a_run_of_somebody_else_is_named_and_left_alone(open_folder: Path) -> None:
-    """``tkperf stop`` does not stop the run of another user, because the user may not signal that process. The message
-    names the process.
+    """``tkperf stop`` does not stop the run of another user, because the caller may not send a signal to the process of
+    this run. The error names the process.
     """
     path = a_run(open_folder)
     stranger = ["setpriv", "--reuid", "65534", "--clear-groups"]

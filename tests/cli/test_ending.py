@@ -33,7 +33,7 @@ def resume(folder: Path, *options: str) -> Result:
 
 @pytest.fixture
 def cut_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Interrupt the run with Ctrl-C in its second step, until the test calls ``undo``."""
+    """Interrupt a run with Ctrl-C in its second step. The interruption has an effect until the test calls ``undo``."""
     measure, steps = SimulatedEngine.measure, iter(range(100))
 
     def until_second(self: SimulatedEngine, *args: Any, **options: Any) -> object:

@@ -119,7 +119,7 @@ def test_a_quiet_run_warns_of_its_cost_alone(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_is_one_line(argv: list[str], says: str) -> None:
-    """An impossible option of a plan leads to one line of error with exit code 2, as for a run."""
+    """Impossible or contradictory options lead to a one-line error with exit code 2, for a plan as for a run."""
     assert_clear(tkperf("plan", "ssd", "n", "sim:sata-ssd", *argv), 2, says)
 
 

@@ -131,7 +131,7 @@ def test_the_help_of_no_command_loads_what_it_works_with() -> None:
     ],
 )
 def test_a_tab_loads_nothing_but_names(tmp_path: Path, line: str) -> None:
-    """Completion loads only light modules, independent of the word that is completed."""
+    """Completion loads only light modules, regardless of the word that is completed."""
     codes, names = loaded_by([[]], COMP_LINE=line, _TKPERF_COMPLETE="bash_complete")
     assert codes == [0]
     assert_light(names)

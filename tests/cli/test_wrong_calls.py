@@ -81,8 +81,8 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
     ],
 )
 def test_a_wrong_call_is_told_in_a_line_and_the_usage(words: list[str], says: str) -> None:
-    """An incorrect call prints one line that describes the mistake, the usage of the closest command, and the command
-    that prints the help.
+    """For an incorrect call, tkperf prints one line that describes the mistake, then the usage of the closest command,
+    and then the command that prints the help.
     """
     done = tkperf(*words)
     assert (done.returncode, done.stdout) == (2, "")

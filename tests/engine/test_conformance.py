@@ -191,8 +191,9 @@ def test_what_is_certain_begins_at_the_planned_end(rig: Rig) -> None:
 
 
 def test_one_of_several_begins_that_is_chosen_shortly_before_the_end(rig: Rig) -> None:
-    """If one of several loads can follow, the engine prepares all of them. Shortly before the end, it asks which load
-    follows, and the answer depends on the measurement so far. The chosen load then begins by itself.
+    """If one of several loads can follow, the engine prepares all of them. Shortly before the end of the step, the
+    engine asks which load follows, and the answer depends on the measurement so far. The chosen load then begins by
+    itself.
     """
     asked: list[float] = []
 

@@ -12,7 +12,7 @@
 | ``drive.py``, ``raid.py``, ``simulation.py`` | implement the kinds of devices under test |
 | ``consent.py`` | contains the only rule by which data may be destroyed, and returns the permit |
 | ``host_check.py`` | audits, refuses or tunes the host |
-| ``run_disclosure.py`` | collects the facts that every result discloses, and the changes by the options |
+| ``run_disclosure.py`` | collects the facts that every result discloses, and the changes that the options cause |
 | ``run_to_file.py`` | executes the run, and stores all its data in the run file |
 | ``resume_plan.py`` | plans a resumed run, and finds the differences since the interruption |
 | ``running_runs.py`` | follows runs of other processes in their run files |

@@ -55,7 +55,7 @@ def make_plan(suite: str, device: str | Path, **options: Any) -> RunPlan:
             ``io_depth``, ``step_s``, ``active_range``, ``size``, ``no_purge``, ``raid`` ...
 
     Raises:
-        UsageError: an option does not exist or is impossible, or the device cannot fulfil it.
+        UsageError: an option does not exist or is impossible, or the device does not support the option.
         DeviceError: the device is missing, or cannot be measured or purged.
         RefusedError: the device is in use.
     """
@@ -79,7 +79,7 @@ def run(
     """Execute a plan, store all data in ``NAME.tkperf``, and return the results.
 
     Args:
-        plan: a plan that was just made. The run examines the device again before it writes to it.
+        plan: a plan that was just made. The run examines the device again before it writes to the device.
         name: name of the run file. Every report shows this name.
         folder: folder of the run file. It is created if it does not exist.
         confirm: the value of ``plan.confirm_id``. Pass this value only if you know that the data on the device may be

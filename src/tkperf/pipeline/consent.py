@@ -2,7 +2,7 @@
 
 A question names the devices to erase and the data that would be lost, and asks for the identifier of each device. The
 user can give the answer in advance or after the question. ``force`` replaces the answer only if no data can be lost.
-Permits then compare the answer with the device once more.
+When a permit is granted, the answer is compared with the device once more.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Question:
     """A question that is asked before devices are erased.
 
     Attributes:
-        devices: the names of the devices, for people.
+        devices: the names of the devices, as the question shows them.
         ids: the text that confirms each device, in the same order.
         data: data recognised on the devices, or data that tkperf could not see. It is empty if there is no such data.
         empty: whether the devices were just created. In this case, no data can be lost and the question is not asked.
@@ -97,7 +97,7 @@ class Consent:
 
 
 def obtain(question: Question, consent: Consent) -> tuple[str, ...]:
-    """Return the answer to a question, with one word for each device, if the answer confirms the devices.
+    """Obtain the answer to a question, and return the part of the answer that confirms each device.
 
     Raises:
         RefusedError: there is no user to ask, or the answer does not confirm every device.
@@ -119,7 +119,7 @@ def obtain(question: Question, consent: Consent) -> tuple[str, ...]:
 
 
 def confirmed_by(question: Question, given: str) -> tuple[str, ...] | None:
-    """Return the answer for each device. None means that the answer does not confirm the devices."""
+    """Return the identifier that confirms each device. None means that the answer does not confirm the devices."""
     if question.given_as and given == question.given_as and question.ids == question.devices:
         return question.ids
     answers = (given,) if len(question.ids) == 1 else tuple(map(str.strip, given.split(",")))
@@ -148,8 +148,8 @@ def nobody_to_ask(question: Question, way: str) -> RefusedError:
 def permitted(
     identities: Sequence[DeviceIdentity], consent: Consent, *, empty: bool = False, given_as: str = ""
 ) -> Iterator[tuple[ErasePermit, ...]]:
-    """Hold devices exclusively from before the question until the end of the ``with`` block, and yield their redeemed
-    permits.
+    """Hold devices exclusively, and yield their redeemed permits. The devices are held before the question is asked,
+    and until the ``with`` block ends.
 
     Raises:
         RefusedError: a device is in use, the answer is wrong, or there is no user to ask.

@@ -162,9 +162,10 @@ class DeviceUnderTest(ABC):
             and the least capacity.
         facts: facts that are known before the device is opened.
         drives: the drives under load that the kernel shows: the device, or the members of a set.
-        lines: description and purge method for people, as pairs of a label and a text.
+        lines: description and purge method to show to the user, as pairs of a label and a text.
         confirm_id: text that confirms the erasure. None means that no data is lost.
-        overwritten_by: name of the purge method if the method leaves the device fully written, and not as new.
+        overwritten_by: name of the purge method if the method leaves the device fully written, instead of in the state
+            of a new device.
         filled_bytes: bytes that one pass of preconditioning writes. None means the active range.
     """
 
@@ -179,7 +180,8 @@ class DeviceUnderTest(ABC):
 
     @abstractmethod
     def open(self, fitted: FittedProfile, consent: Consent) -> AbstractContextManager[Equipment]:
-        """Ask for consent, prepare the device, and restore its settings at the end, even after an error.
+        """Ask for consent and prepare the device. When the ``with`` block ends, restore the settings of the device,
+        even after an error.
 
         Raises:
             RefusedError: the consent is missing, or the device is now in use. The device was not changed.

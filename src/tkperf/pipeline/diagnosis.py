@@ -85,7 +85,7 @@ class HostDiagnosis:
 
     Attributes:
         engine: the version of the engine, or the reason why it is not known.
-        could_measure: whether all programs that are necessary to measure exist.
+        could_measure: whether all programs that a measurement needs are installed.
         missing: missing programs. ``packages`` are the names of packages that contain these programs.
         remarks: circumstances that limit which tests are possible.
         engine_limits: functions that this version of the engine lacks.
@@ -181,7 +181,7 @@ def _find_erase(identity: DeviceIdentity) -> tuple[Objection, ...]:
 
 def diagnose_host() -> HostDiagnosis:
     """Return the diagnosis of this host: the programs that tkperf calls, and the circumstances that would disturb a run
-    of one day.
+    that lasts a day.
     """
     missing = tuple(name for name in TOOLS if find_program(name) is None)
     could_measure = not set(missing) & set(find_engine().programs)

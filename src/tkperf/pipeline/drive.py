@@ -104,7 +104,7 @@ class DriveUnderTest(DeviceUnderTest):
                 raise
             if is_dangling(path):
                 raise DeviceError(describe_dangling(path)) from None
-            if _is_among_devices(path):  # tkperf would also refuse a file with --size in this folder
+            if _is_among_devices(path):  # tkperf would also refuse to create a file in this folder
                 raise
             advice = "to measure a scratch file of that name, give its --size"
             raise DeviceError(f"{error}; {advice}") from None
@@ -333,7 +333,9 @@ def _draw(profile: Profile, dut: DriveUnderTest) -> Segments:
 
 @contextmanager
 def _taken_away(target: SegmentsTarget) -> Iterator[None]:
-    """Remove the mapping at the end. An error that ended the run takes precedence over an error of the removal."""
+    """Remove the mapping at the end of the run. An error that ended the run takes precedence over an error during the
+    removal.
+    """
     try:
         yield
     except BaseException as error:

@@ -138,7 +138,9 @@ def _model(facts: Mapping[str, object]) -> str:
 
 
 def _measured(record: RunRecord) -> dict[Workload, float]:
-    """Return the rate of every workload over all its steps in bytes per second, without warm-ups."""
+    """Return the mean rate of every workload, in bytes per second. The mean covers all steps of the workload except
+    warm-ups.
+    """
     sums: dict[Workload, tuple[int, float]] = {}
     for test in record.tests:
         for step in test.steps:
@@ -153,7 +155,8 @@ def _measured(record: RunRecord) -> dict[Workload, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rating:
-    """An endurance rating in the form that the user wrote: ``amount`` of ``unit`` TBW or DWPD."""
+    """An endurance rating in the form that the user wrote. ``unit`` is the unit of ``amount``, for example TBW or DWPD.
+    """
 
     text: str
     amount: float

@@ -203,7 +203,9 @@ def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunNote]:
 def prepared_host(
     audit: Audit, identities: Sequence[DeviceIdentity], *, tune: bool, lasts_s: float, workloads: Sequence[Workload]
 ) -> Iterator[HostState]:
-    """Yield the host in the state that the run requests. Restore the settings at the end, even after an error."""
+    """Tune the host if the run requests it, and yield the state of the host. When the ``with`` block ends, restore the
+    settings, even after an error.
+    """
     if not tune or not audit.findings:
         yield HostState(audit=audit)
         return

@@ -241,7 +241,7 @@ def _member_lines(facts: DeviceFacts) -> tuple[tuple[str, str], ...]:
 
 @contextmanager
 def _cleared_away(request: RunRequest, opened: Sequence[Equipment], remove: Callable[[], None]) -> Iterator[None]:
-    """Remove the set at the end if the user requested this, or if no run began on the set."""
+    """Remove the set when the run has ended, if the user requested the removal or if no run began on the set."""
 
     def is_to_go() -> bool:
         return request.remove_set or not (opened and opened[0].began)
@@ -253,7 +253,7 @@ def _cleared_away(request: RunRequest, opened: Sequence[Equipment], remove: Call
             try:
                 remove()
             except TkperfError as trouble:
-                # The error that ended the run takes precedence over an error of the removal.
+                # The error that ended the run takes precedence over an error during the removal.
                 text = f"{request.device} could not be taken away again: {trouble}"
                 if isinstance(error, TkperfError):
                     raise type(error)(f"{error}; {text}") from error

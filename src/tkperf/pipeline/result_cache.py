@@ -147,8 +147,8 @@ def _keep(kind: str, state: FileStamp, content: RunResult | RunOverview | RunFig
 
 
 def _look_up(kind: str, type_: type[Content], path: Path) -> tuple[FileStamp | None, Content | None]:
-    """Return the state of a run file and its entry. Both are None if a process writes the file, or if the file cannot
-    be read.
+    """Return the state of a run file, and the content of the entry for this state. The content is None if there is no
+    such entry. Both results are None if a process is writing the file, or if the file cannot be read.
     """
     with suppress(OSError):
         if not is_being_written(path):

@@ -187,8 +187,8 @@ class ResumePlan:
         plan: plan of the whole run.
         info: facts about the run that its results contain from now on.
         done: outcomes of the sections of each finished test that is not repeated.
-        replayed: replay of the test that was running.
-        under_way: the test that was running. None means that no test was running.
+        replayed: replay of the test that was running when the run stopped.
+        under_way: the test that was running when the run stopped. None means that no test was running.
         file_state: state of the run file when it was read.
     """
 
@@ -411,7 +411,7 @@ def _require_device(info: RunInfo, request: RunRequest) -> None:
 
 
 def _require_same_plan(path: Path, info: RunInfo, plan: RunPlan) -> None:
-    """Check that this version makes the same plan from the stored data."""
+    """Check that this version of tkperf makes the same plan from the stored data as the version that began the run."""
     if plan.request.device.startswith(SIMULATED):
         require_same_device(info.device, plan.dut.facts.values)
     same_range = plan.active_range.length_bytes == info.active_range_length_bytes

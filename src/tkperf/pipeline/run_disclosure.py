@@ -1,8 +1,8 @@
 """The disclosure of a run: all facts that are known before its first I/O, with the notices for every page of the
 result.
 
-The module also finds the changes by the user's options. A change is either a choice that a specification leaves to the
-operator, or a departure from the specification.
+The module also finds the changes that the user's options cause. A change is either a choice that a specification leaves
+to the operator, or a departure from the specification.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ _DEMAND = ("threads ", "queue depth ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """The changes by the options, each listed once, such as ``runtime 60 s -> 1 s``.
+    """The changes that the options cause, each listed once, such as ``runtime 60 s -> 1 s``.
 
     Attributes:
         choices: numbers that the operator may choose. These are threads and queue depth if the specification does not
@@ -194,7 +194,7 @@ def find_changes(request: RunRequest, fitted: FittedProfile) -> Changes:
 def _of_tables(fitted: FittedProfile) -> Iterator[str]:
     """Yield the differences between a profile created in Python and the shipped profile of the same name.
 
-    Tables of tests count only for the chosen tests. A workload file alters no specification.
+    The table of a test is compared only if the test was chosen. A workload file alters no specification.
     """
     shipped = find_shipped_namesake(fitted.unaltered)
     if shipped is None:

@@ -34,7 +34,7 @@ class RunPlan:
         request: the request from which the plan was made.
         dut: the device, file or set.
         fitted: profile, active range and tests, fitted to the DUT.
-        warnings: warnings for a reader of the result that are known before the run.
+        warnings: warnings for readers of the result, as far as the warnings are known before the run.
         audit: findings about the host that would disturb the run. It is empty for a simulated drive.
     """
 
@@ -89,7 +89,7 @@ class RunPlan:
 
     @property
     def changes(self) -> Changes:
-        """Every change of the profile by the options."""
+        """Every change that the options make to the profile."""
         return find_changes(self.request, self.fitted)
 
     @property

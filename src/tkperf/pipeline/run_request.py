@@ -62,7 +62,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         telemetry: whether to read the logs of the drives during the run.
         raid: configuration of the RAID set. The suite ``raid`` requires it, and the other suites do not accept it.
         remove_set: whether to remove the RAID set after the run.
-        facts: facts for reports that no tool can determine, by name: ``NAND type``, ``Test sponsor`` ...
+        facts: facts that reports contain although no program can determine them. The keys are names: ``NAND type``,
+            ``Test sponsor`` ...
 
     Raises:
         UsageError: a value is impossible on any device, or two values exclude each other.

@@ -71,7 +71,7 @@ class LeftSection:
 
 @dataclass(slots=True)
 class RunState:
-    """The state of a run according to the events so far. ``at_s`` is the time of the run's clock, and ``progress`` is
+    """The state of a run according to the events so far. ``at_s`` is the time on the run's clock, and ``progress`` is
     the current phase.
 
     Attributes:

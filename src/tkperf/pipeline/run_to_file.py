@@ -102,7 +102,7 @@ class Destination:
             ) from error
 
     def _refuse_side_files(self, device: str) -> None:
-        """Refuse files that SQLite would use together with the run file if they already exist. Also refuse a device
+        """Refuse to begin if files already exist that SQLite would use together with the run file. Also refuse a device
         that is one of the files of the run.
         """
         sides = [Path(f"{self.run_path}{ending}") for ending in SQLITE_ENDINGS]

@@ -27,14 +27,14 @@ from tkperf.runner.events import Delta, Event, Outline
 from tkperf.runner.run_log import Follower
 from tkperf.system.host import parse_utc
 
-# The time in s for which tkperf reads a new file again if the file has no tables yet.
+# If a new file contains no tables yet, tkperf tries for this time in s to read the file.
 CREATED_WITHIN_S = 5.0
 
 Seen = TypeVar("Seen")
 
 
 def look(path: Path, since: Delta | None = None) -> Delta:
-    """Return the new rows of a run file. The writer waits only while its bytes are copied.
+    """Return the new rows of a run file. The writer waits only while the bytes of the file are copied.
 
     Raises:
         RunFileError: the same errors as in ``RunFile``.
@@ -125,7 +125,7 @@ class FollowedFile:
 
     @property
     def is_held(self) -> bool:
-        """Whether a process held the file at the last reading. It is the process of a run, or of a resumption that has
+        """Whether a process held the file at the last reading. This process executes the run, or a resumption that has
         not begun yet.
         """
         return (self._state or self._find_state()).is_held

@@ -110,7 +110,7 @@ def _find_mismatch(request: RunRequest, model: DriveModel) -> Iterator[RunNote]:
 def relive(engine: Engine, log: Sequence[LogEntry], fitted: FittedProfile) -> None:
     """Bring a simulated drive into its state at the end of a run's log. For this, the whole run is simulated again.
 
-    The model is deterministic, so the results are the same. Steps that are missing in the log did not happen.
+    The model is deterministic, so the results are the same. Steps that are missing from the log did not happen.
     """
     if not isinstance(engine, SimulatedEngine):
         return

@@ -30,7 +30,7 @@ from tkperf.procedures.profiles import Profile
 from tkperf.procedures.profiles.profile_tables import SteadyStateTable
 
 HISTOGRAM_SECTION = "Response time histogram"
-ARRIVALS_SPREAD = 3.0  # the limit in standard deviations of the number of I/Os that are due
+ARRIVALS_SPREAD = 3.0  # limit for the missing I/Os, in standard deviations of the due I/Os
 # The limit in %, as in the Myce/OakGate tests. If a load completed less than this share of the offered I/Os, the device
 # did not keep up with the offered rate.
 KEPT_UP_PERCENT = 99
@@ -39,8 +39,8 @@ NOT_OF_PTS = "Not a test of the PTS, but purge, preconditioning and steady state
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracked:
-    """A tracking variable: the name and the unit for people, the workload whose steps have this variable, and the
-    function that computes the value.
+    """A tracking variable: the name and the unit that outputs show, the workload whose steps have this variable, and
+    the function that computes the value.
     """
 
     tracking: str
@@ -87,7 +87,7 @@ def at_each_mix_and_size(
 
 
 def unjudged(section: str, because: str, window: Iterable[int] = ()) -> SectionOutcome:
-    """Return the outcome of a section for which the rule of steady state was not applied. ``because`` is the reason why
+    """Return the outcome of a section for which the steady-state rule was not applied. ``because`` is the reason why
     the section ended.
     """
     return SectionOutcome(section=section, window=tuple(window), verdict=None, ended_because=because)
@@ -373,7 +373,8 @@ def after_lead_in(
 def find_rate_alone(
     section: str, workload: Workload, *, lead_in_s: float, duration_s: float
 ) -> Generator[Yielded, Reply, float]:
-    """Run a workload as a separate section, first as a warm-up and then once measured. Return the measured IOPS."""
+    """Run a workload as a separate section, first as a warm-up and then for the measurement. Return the measured IOPS.
+    """
     lead_in, measured = after_lead_in(section, 1, workload, lead_in_s=lead_in_s, duration_s=duration_s)
     yield lead_in
     answer = expect_round((yield measured))

@@ -41,8 +41,8 @@ class Test:
             the procedure of the test contains the numbers.
         not_used: keys of the table that belong to another test.
         shared: the shared tables of the profile that the test uses, except the demand.
-        tracked: keys of the quantities that decide steady state. An empty value means that the test has no rule of
-            steady state.
+        tracked: keys of the quantities that decide steady state. An empty value means that the test has no steady-state
+            rule.
         procedure: the function that returns a new generator of phases. The arguments are the profile, fitted to the
             device, and the length of the active range in bytes.
         describe: the function that returns a description of the test, line by line, with the numbers of a profile. The

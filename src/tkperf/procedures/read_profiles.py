@@ -96,8 +96,8 @@ def find_shipped_namesake(own: Profile) -> Profile | None:
 def parse_profile(text: str, *, file: str) -> Profile:
     """Return the profile in a TOML text, with the tables of all tests. Error messages contain the name ``file``.
 
-    Decoding is strict. An unknown key, a missing key or an impossible value causes an error with the file, the key and
-    the reason.
+    Decoding is strict. An unknown key, a missing key or an impossible value causes an error that names the file, the
+    key and the reason.
     """
     profile = _decode_profile(text, file=file)
     if excess := find_excess(TESTS, profile):

@@ -1,4 +1,4 @@
-"""A reader at a constant rate. It runs alone, and then while one other load at a time runs. The PTS has no such
+"""A reader at a constant rate, which runs alone and then together with one other load at a time. The PTS has no such
 test.
 """
 

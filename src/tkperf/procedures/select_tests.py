@@ -120,8 +120,9 @@ def choose_tests(
         find_demand: whether the search for the demand runs before the other tests.
 
     Raises:
-        UsageError: the profile does not define a named test, or defines no test of the suite, or an option such as
-            -nj makes a workload file impossible, or a search could find such a number of threads.
+        UsageError: the profile does not define a named test, or defines no test of the suite, or an option such as -nj
+            makes a workload file impossible, or a search for the demand could find a number of threads that makes a
+            workload file impossible.
     """
     for table in profile.tables.values():
         # with_workload has already checked the workload file with the unchanged profile. A fault can therefore only

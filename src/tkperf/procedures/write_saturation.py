@@ -53,8 +53,8 @@ SECTION = "Write Saturation"
 
 
 class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
-    """The stream and its end conditions. If ``round_every_slices`` is 0, there is no rule of steady state, and the
-    stream ends at its amount or its longest time.
+    """The stream and its end conditions. If ``round_every_slices`` is 0, there is no steady-state rule, and the stream
+    ends at its amount or its longest time.
 
     If ``histogram_s`` is 0, no run for a histogram follows. ``histogram_jobs`` and ``histogram_io_depth`` are the
     demand of the run for the histogram, if this demand differs from the demand of the stream.

@@ -25,7 +25,7 @@ from tkperf.runfile.schema import create_tables
 from tkperf.runfile.writers import journal_of
 from tkperf.runner.events import Event
 
-# A reader usually needs much less than a second. If a reader locks the file for longer, it must not delay the run.
+# A reader usually needs much less than a second. A reader that locks the file for longer must not delay the run.
 READER_WAIT_S = 1.0
 # The interval between attempts to write while the measurement continues, and the duration of each attempt.
 REWRITE_EVERY_S = 5.0
@@ -38,8 +38,8 @@ LAST_WAIT_S = 600.0
 # If the user stopped the run, tkperf waits for less time. No data is lost, because the entries are saved in another
 # file.
 STOPPED_WAIT_S = 30.0
-# At the end, tkperf first waits this long for a reader or until a short delay is over. It then saves all entries that
-# can be saved.
+# At the end of a run, tkperf first waits this long, because a reader may release its lock or a short delay may pass.
+# tkperf then saves all entries that can be saved.
 RESCUE_AFTER_S = 5.0
 # The interval between reports about the same trouble.
 REPORT_EVERY_S = 600.0

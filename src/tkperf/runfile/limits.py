@@ -305,8 +305,8 @@ def text_or_bytes(raw: bytes) -> str | bytes:
 
 
 def _require_database(path: Path) -> os.stat_result:
-    """Return the status of the file. Without this check, SQLite would wait forever if the path is a pipe or one of some
-    files under /proc.
+    """Return the status of the file. Without this check, SQLite would wait forever if the path leads to a pipe, or to
+    certain files under /proc.
     """
     if not stat.S_ISREG(path.stat().st_mode):  # opening a device can have a side effect, such as rewinding a tape
         raise RunFileError(f"{path} is not a run file of tkperf, because it is not a regular file")

@@ -102,8 +102,8 @@ _LONGEST_REASON = 300
 T = TypeVar("T")
 
 LostRows = tuple[int, int | None, sqlite3.DatabaseError]
-"""The row number of the first lost row, the row number of the last lost row, and the error. If the second value is
-None, all rows to the end are lost.
+"""The row number of the first lost row, the row number of the last lost row, and the error. If the second number
+is None, all rows from the first lost row to the end of the table are lost.
 """
 Lost = Callable[[int, int | None, sqlite3.DatabaseError], None]
 

@@ -320,8 +320,8 @@ class RunFileWriter:
             self(Noted(note=RunNote(code="run-file-waited", text=over)))
 
     def _put(self, entry: BacklogEntry) -> None:
-        """Add an entry, after another entry for the readings that still wait. At the end of a step, its stored parts
-        are dropped, but no readings.
+        """Add an entry to the backlog. If readings are waiting, first add an entry with these readings. When a step
+        ends, the backlog drops the stored parts of the step, but it never drops readings.
         """
         readings, self._readings = self._readings, []
         if readings:

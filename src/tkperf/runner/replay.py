@@ -3,8 +3,8 @@ after these answers (docs/adr/0028).
 
 The procedure makes the same requests as before and receives the old measurements, up to the first missing measurement.
 Some old measurements must be repeated, because the later measurements would otherwise be invalid. tkperf sets these old
-measurements aside. They are all measurements since the last purge, or only the round if the procedure accepts an
-interruption.
+measurements aside. If the procedure accepts an interruption, only the measurements of the interrupted round are
+repeated. Otherwise all measurements since the last purge are repeated.
 """
 
 from __future__ import annotations
@@ -275,8 +275,8 @@ def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
 
 
 def _from_round(asked: list[_Asked], missing: Round, part: int | None, statement_count: int) -> Replay:
-    """Return a replay that continues with the interrupted round. Rounds of the same number directly before it are
-    repeated as well.
+    """Return a replay that continues with the interrupted round. If the rounds directly before the interrupted round
+    have the same number, they are repeated as well.
     """
     section = missing.section
     while asked and _is_one_round(asked[-1], missing, statement_count):

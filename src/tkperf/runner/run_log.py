@@ -1,8 +1,8 @@
 """The interpretation of a run's log: the events that the run sent, the current phase, and the remaining time.
 
-The file does not contain the current phase and the current step. The log is therefore replayed to new procedures, as it
-is when a run is resumed (docs/adr/0007). The current phase is the phase that the procedures request next. The rows of
-this phase show the current step.
+The file does not contain the current phase and the current step. tkperf therefore replays the log with new procedures,
+as it does when a run is resumed (docs/adr/0007). The current phase is the phase that the procedures request next. The
+rows of this phase show the current step.
 
 Another process can follow a run with only the run file. The new rows of the file are converted into the events that the
 run itself sent. The seconds of a step arrive together with the step. For a long step, they arrive in parts of about a

@@ -43,7 +43,7 @@ def read_host(*, root: Path = Path("/")) -> dict[str, object]:
 
 
 def now_utc() -> str:
-    """Return the current time in UTC, exact to a second, in the form that run files and ledgers use."""
+    """Return the current time in UTC as a whole second, in the form that run files and ledgers use."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

@@ -1,6 +1,6 @@
 """A reader of workload files, which returns the test that a file describes.
 
-The TOML file is decoded strictly. Each mistake causes an error of one line with the file, the key and the reason.
+The TOML file is decoded strictly. Each mistake causes a one-line error that names the file, the key and the reason.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
         return None
 
     def rules(self, profile: Profile) -> SteadyStateTable:
-        """Return the rule of steady state. The profile supplies the numbers that the file does not contain."""
+        """Return the steady-state rule. The profile supplies the numbers that the file does not contain."""
         return self.steady_state.filled_from(profile.steady_state)
 
     @property
@@ -199,7 +199,7 @@ def table_types(keys: Iterable[str]) -> tuple[type[OwnWorkloadTable], ...]:
     return tuple(map(table_type, names))
 
 
-# The headings of the tables for people, in the order of a workload file.
+# The headings that the user sees for the tables, in the order of a workload file.
 TABLES_BY_PLACE: dict[str, type[msgspec.Struct]] = {
     "Top of the file": OwnWorkloadTable,
     "[steady_state]": OwnSteadyState,

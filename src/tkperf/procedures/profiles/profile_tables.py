@@ -83,7 +83,7 @@ class ProfileTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class SteadyStateTable(ProfileTable, frozen=True, kw_only=True):
-    """The rule of steady state, which ends the rounds of a test."""
+    """The steady-state rule, which ends the rounds of a test."""
 
     key: ClassVar[str] = "steady_state"
 
@@ -417,7 +417,7 @@ def explain_keys(table: type[msgspec.Struct]) -> tuple[KeyExplained, ...]:
 
 
 def show_value(value: object) -> str:
-    """Return a value as text for people, such as ``5``, ``yes`` or ``100, 65, 0``. A cell of mix and block size becomes
+    """Return a value as readable text, such as ``5``, ``yes`` or ``100, 65, 0``. A cell of mix and block size becomes
     ``65/64``.
     """
     if isinstance(value, bool):
