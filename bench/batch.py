@@ -4,10 +4,11 @@ The script also measures the gaps between steps and the time to make the page of
 
 The script has three parts. Each part runs a batch from the command line:
 
-- ``supervisor`` measures simulated drives in one batch: the CPU time of the batch process from the start of the first
-  drive to the end of the last, as a share of this time and for each step. It also measures the memory of the batch
-  process, and the memory of each drive's process at its end. Simulated steps take a thousandth of their planned time,
-  so the batch process uses a far larger share of a CPU than with real steps. ``gaps`` measures real steps.
+- ``supervisor`` measures simulated drives in one batch. It measures the CPU time of the batch process from the start of
+  the first drive to the end of the last drive, as a share of the elapsed time and as CPU time for each step. It also
+  measures the memory of the batch process, and the memory of each drive's process at the end of this process. Simulated
+  steps take a thousandth of their planned time, so the batch process uses a far larger share of a CPU than with real
+  steps. ``gaps`` measures real steps.
 - ``gaps`` needs root. It measures the gaps between steps of one loop device and of several loop devices at the same
   time, alternately. The gaps are measured with the kernel's counters and with ``gap_s`` in the run files. The script
   creates the images of the loop devices. fio offers --iops I/Os per second to each device, so CPUs remain free. The gap

@@ -8,8 +8,10 @@ consecutive calls of fio. An idle gap is a sequence of readings in which no I/O 
 device). It prints the gaps for each kind of hand-over:
 
 - step to step, within a round
-- round to round, chosen before: the verdict decides about the next round, and was known shortly before the planned end
-- round to round, by the totals: the verdict decides about the next round, and was known only after the last I/Os
+- round to round, chosen before: the verdict decides whether another round follows, and was known shortly before the
+  planned end of the round
+- round to round, by the totals: the verdict decides whether another round follows, and was known only after the last
+  I/Os
 - fill to round, round to stream, stream to stream, section to section (from a stream or a round to a round)
 - the difference between a planned idle time and its real length
 

@@ -155,7 +155,9 @@ def memory_of(pid: int) -> float:
 
 
 def delay(_seconds: float) -> None:
-    """Measure the delay between a commit in a run file on a host and the event about its step on this machine."""
+    """Measure the delay from the commit of a step in a run file on a host until the event about the step arrives on
+    this machine.
+    """
     with make_lab(["lab1"]) as lab:
         (host,) = lab.hosts
         drive = f'drive = "{lab.folder}/a.img", host = "{host.user}", size = "16MiB"'

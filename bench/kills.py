@@ -1,10 +1,10 @@
 """Kill a run with ``kill -9`` at random moments, resume it, and check that the file contains every step exactly once.
 
-In each trial, real fio measures a scratch file with the short profile. The run is killed at a random moment after the
-creation of its file and before its end. It is then resumed. In every third trial, the resumed run is killed and resumed
-again. tkperf stores a step before a JSON event reports the end of the step, so the run file must contain all reported
-steps. The file must be readable, and no fio process may still be running. At the end, ``tests/resuming.py`` checks the
-file with SQL: the run must be complete, and no step may be lost or counted twice.
+In each trial, real fio measures a scratch file with the short profile. The run is killed at a random moment between the
+creation of its run file and the end of the run. The run is then resumed. In every third trial, the resumed run is
+killed and resumed again. tkperf stores a step before a JSON event reports the end of the step, so the run file must
+contain all reported steps. The file must be readable, and no fio process may still be running. At the end,
+``tests/resuming.py`` checks the file with SQL: the run must be complete, and no step may be lost or counted twice.
 
     python -m bench.kills [--kills 95] [--folder /var/tmp]
 """

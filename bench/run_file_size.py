@@ -2,9 +2,9 @@
 
 The script measures a write saturation stream with real fio on a scratch file. It then writes these seconds repeatedly,
 minute by minute from a random start, until the file contains 24 hours. The size of a second depends on the number of
-its I/Os, because their counts are mostly noise, which cannot be compressed. The script therefore writes the same
-seconds a second time and leaves out I/Os at random, down to the rate of a slower drive. It prints the sizes, the bytes
-per sample, and the space that sample histograms in full resolution would need.
+its I/Os, because the counts in a second are mostly noise, which cannot be compressed. The script therefore writes the
+same seconds a second time and leaves out I/Os at random, down to the rate of a slower drive. It prints the sizes, the
+bytes per sample, and the space that sample histograms in full resolution would need.
 
     python bench/run_file_size.py [--measure-s 120] [--folder /var/tmp]
 """

@@ -7,7 +7,7 @@ The script measures how long the steps of a run wait for their commits, with and
 The script simulates a write saturation test of 11 h. The first ten hours are simulated as fast as possible. From then
 on, a step runs every ``--pace-s`` seconds. For half of these steps, ``tkperf serve`` does not run. For the other half,
 ``tkperf serve`` shows the run to browsers, which the script imitates with connections that read events. The script
-measures three figures in each half: the duration of commits (a call returns when its step is stored permanently), the
+measures three figures in each half: the duration of commits (a call returns when the step is stored permanently), the
 locks of other processes on the file (read from ``/proc/locks`` every millisecond), and the time from the end of a
 commit to the event in each browser.
 """

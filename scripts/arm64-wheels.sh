@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks that each package in uv.lock that tkperf can need has a wheel for arm64 (glibc), for each supported Python.
+# Checks that each package in uv.lock that tkperf may need has a wheel for arm64 (glibc), for each supported Python.
 # It downloads only metadata, and installs nothing. Nobody has run tkperf on arm64.
 #   scripts/arm64-wheels.sh
 # Environment: PYTHONS="3.11 3.12" selects the versions.

@@ -4,7 +4,7 @@
 
 All runs are simulated, and all pictures contain the word SIMULATED. The drives are those in README:
 
-- the sample report, a picture of its beginning, and a picture of the window of one figure. The profile of this run
+- the sample report, a picture of its beginning, and a picture of the dialog of one cell. The profile of this run
   gives write saturation more time than the PTS, so the page shows a rate that has settled;
 - the live view in a terminal, in the middle of the IOPS test;
 - the comparison of two drives.

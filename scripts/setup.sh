@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the packages that tkperf needs on Debian or Ubuntu: system packages with apt, all others into .venv.
 #   scripts/setup.sh            packages for measuring, reports and tkperf serve
-#   scripts/setup.sh system     only the system packages of these
+#   scripts/setup.sh system     only the system packages from this list
 #   scripts/setup.sh deb        only the system packages, including those for make deb
 #   scripts/setup.sh archive    only the system packages, including those for make archive
 #   scripts/setup.sh parquet    also the packages for tkperf report --parquet

@@ -24,8 +24,8 @@ Curve = Callable[[], FloatArray]
 
 
 def _lines(*pieces: tuple[int, float, float]) -> FloatArray:
-    """Return the seconds of straight lines. Each line begins at one rate and reaches a second rate at a given
-    second.
+    """Return the seconds of a series that consists of straight lines. Each line begins at one rate and reaches another
+    rate at a given time.
     """
     parts, at_s = [], 0
     for until_s, begin, end in pieces:
@@ -54,8 +54,8 @@ def _of_curve(
     slow_at: tuple[float, ...] = (),
     slow_by: float = 8.0,
 ) -> Seconds:
-    """Return the seconds of a curve with noise. In the seconds ``slow_at``, the slowest I/O takes ``slow_by`` times its
-    usual time.
+    """Return the seconds of a curve with noise. In the seconds ``slow_at``, the slowest I/O takes ``slow_by`` times as
+    long as in other seconds.
     """
     rate = curve()
     iops = rate * make_noise(rate.size, share, seed, correlation)

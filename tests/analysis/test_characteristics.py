@@ -35,7 +35,7 @@ PURGED = PurgeRecord(section="A", method="simulated", duration_s=0.0, note="", s
 
 
 def run_of(*sections: SectionResult, test: str = "xsr") -> RunResult:
-    """Return a run of one test. The plan of the test draws its sections in one chart."""
+    """Return a run of one test. According to the plan of the test, one chart shows all sections."""
     made = made_up_run("run", {test: sections})
     of_test = replace(made.tests[0], figures=(drawn(FigureKind.SECTIONS, "iops"),))
     return replace(made, tests=(with_characteristics(of_test),))

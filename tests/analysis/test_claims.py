@@ -86,8 +86,8 @@ def test_limits_are_inclusive_and_margins_signed(result: RunResult) -> None:
 
 
 def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
-    """A claim is never met if the profile does not measure its cell, or if fewer than ten I/Os lie beyond its
-    percentile.
+    """A claim is never met if the profile does not measure the cell of the claim, or if fewer than ten I/Os lie beyond
+    the percentile of the claim.
     """
     cell = at(result.tests[0].sections[0], 100, 4096)
     # so only one to nine I/Os are expected beyond the 99.999th percentile
@@ -111,8 +111,8 @@ def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
     ],
 )
 def test_what_was_not_measured_says_why(result: RunResult, old: str, new: str, reason: str) -> None:
-    """A claim that was not measured names the first condition that the run lacks. It also names what the run contains
-    in place of this condition.
+    """If a claim was not measured, the note of the claim names the first condition that the run does not meet. The note
+    also states what the run contains instead.
     """
     text = claim("at_least = 1").replace(old, new, 1)
     alone = replace(result, tests=result.tests[:1])
@@ -443,8 +443,8 @@ source = "data sheet"
 
 
 def test_quantiles_are_a_claim_for_each_percent() -> None:
-    """A table of quantiles becomes one claim for each percentage. These claims follow the other claims in ascending
-    order. Each of them states an upper limit for a latency.
+    """A table of quantiles becomes one claim for each percentage. These claims follow the other claims and are in
+    ascending order. Each of them states an upper limit for a latency.
     """
     claims = parse_claims(QUANTILES, file="c.toml").claim
     assert [(each.metric, each.at_most, each.source) for each in claims] == [

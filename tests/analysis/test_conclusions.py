@@ -34,7 +34,7 @@ def require_alike(find: Callable[[int], list[str]]) -> None:
 @pytest.mark.parametrize("named", KNOWN_SERIES, ids=lambda named: named.name)
 def test_the_course_of_a_known_series_is_found(named: NamedSeries) -> None:
     """tkperf finds the fresh level, the second level, the last level, the drops and the period of a known series. The
-    value and the position of each agree with the known ones.
+    value and the position of each of these changes agree with the known value and position.
     """
     series = named.build()
     assert find_differences(named, series) == []

@@ -306,8 +306,8 @@ def test_one_bar_that_would_leave_dots_of_the_others_is_cut(
 
 
 def test_runs_that_share_some_tests_rank_where_they_can() -> None:
-    """Runs that share only some tests are ranked in the columns of these tests. A run without a test has a dash with
-    the reason in this column, and is omitted from this column only.
+    """Runs that share only some tests are ranked in the columns of these tests. If a run does not contain a test, the
+    column of this test contains a dash with the reason, and the run is omitted from this column only.
     """
     with_large = [
         made_up_run(name, {"iops": [section_of({READ: value})], "tp": [section_of({LARGE: value}, name="TP")]})
@@ -443,8 +443,8 @@ def test_a_line_of_many_runs_names_the_first_and_the_last() -> None:
 
 
 def test_the_distance_of_a_group_is_that_of_all_its_runs() -> None:
-    """A group of runs is described by the distances of all its runs from the best run. If the line contained only the
-    distance of the best run in the group, it would contradict the cells of the other runs in the group.
+    """A group of runs is described by the distances of all its runs from the best run. A line that contained only the
+    distance of the best run in the group would contradict the cells of the other runs in the group.
     """
     values = {"A": 100.0, "B": 94.3, "C": 92.5, "D": 84.0, "E": 82.0, "F": 30.0, "G": 29.8}
     line = uses_of(*(run_of(name, {READ: value}) for name, value in values.items()))["Random reads"]

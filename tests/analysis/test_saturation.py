@@ -153,8 +153,8 @@ def test_a_single_level_with_a_backlog_is_passed_over() -> None:
 
 
 def test_what_was_not_reached_is_bounded() -> None:
-    """If a limit lies outside the offered levels, the last or the first level is its bound. The saturation rate is then
-    such a bound. If even the first level has a backlog, the saturation rate is the measured rate.
+    """If a limit lies outside the offered levels, the first or the last level is a bound of the limit. The saturation
+    rate is then such a bound. If even the first level has a backlog, the saturation rate is the measured rate.
     """
     kept = raised(level(1000, 1000), level(2000, 2000))
     assert found(kept) == {NO_BACKLOG.key: (None, 2000, None), SATURATED.key: (None, 2000, None)}

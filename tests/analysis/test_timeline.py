@@ -214,7 +214,7 @@ def test_a_cliff_has_no_transition_and_a_first_level_is_fresh_only_after_a_purge
 
 @pytest.mark.parametrize("total_fall", [0.3, 0.6])
 def test_what_falls_to_the_end_is_not_called_steady(total_fall: float) -> None:
-    """A rate that falls in a straight line until the end is not called steady and has no steady level."""
+    """A rate that falls in a straight line until the end of the series is not called steady and has no steady level."""
     random = np.random.default_rng(4)
     values = 1000 * (1 - total_fall * np.arange(300) / 300) * (1 + 0.01 * random.normal(size=300))
     found = find_levels(rounds(values))
@@ -350,8 +350,8 @@ def test_a_noisy_rate_has_a_level(noise: float, seed: int) -> None:
 
 @pytest.mark.parametrize(("lasting", "after"), [(90, 5_000), (90, 8_000), (54, 5_000)])
 def test_a_cliff_shortly_before_the_end_is_told(lasting: int, after: float) -> None:
-    """A cliff shortly before the end splits the series into the level before and the level after the cliff. The series
-    then counts as not settled.
+    """A cliff shortly before the end of a series splits the series into a level before the cliff and a level after it.
+    The series then counts as not settled.
     """
     for seed in range(20):
         values = np.where(1800 - lasting > _AT, 10_000.0, after)
@@ -377,7 +377,9 @@ def test_a_cliff_shortly_before_the_end_is_in_the_sentence() -> None:
     ("count", "fall", "noise"), [(10, 0.1, 0.005), (12, 0.3, 0.01), (16, 0.3, 0.01), (20, 0.3, 0.01)]
 )
 def test_a_short_stream_that_falls_is_not_settled(count: int, fall: float, noise: float) -> None:
-    """A short stream that falls is rarely called settled, because a few values cannot show that the end is flat."""
+    """A short stream that falls is rarely called settled, because a few values cannot show that the end of the stream
+    is flat.
+    """
     settled = 0
     for seed in range(30):
         values = 10_000 * (1 - fall * np.arange(count) / count)
@@ -420,8 +422,8 @@ def test_the_shortest_period_is_found() -> None:
 
 
 def test_a_pattern_is_reported_only_with_a_spike_at_most_of_its_places() -> None:
-    """tkperf reports a period only if a spike occurs at most of the times that follow from it. This rule also holds if
-    spikes every 60 s and spikes every 90 s coincide every 180 s.
+    """tkperf reports a period only if spikes occur at the majority of the times that the period predicts. This rule
+    also holds if spikes every 60 s and spikes every 90 s coincide every 180 s.
     """
     latency = 1000 * (1 + 0.05 * np.random.default_rng(1).normal(size=1800))
     latency[::60] *= 5

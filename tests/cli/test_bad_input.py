@@ -123,7 +123,7 @@ def test_an_output_folder_that_cannot_be_written_is_found_at_once(tmp_path: Path
 
 
 def test_a_profile_with_a_typo_is_named_with_file_key_and_reason(tmp_path: Path) -> None:
-    """The error about a typo in a profile is one line with the file, the key and the reason."""
+    """The error about a typo in a profile is one line that names the file, the key and the reason."""
     shipped = Path(__file__).parents[2] / "src/tkperf/procedures/profiles/quick.toml"
     mine = tmp_path / "mine.toml"
     mine.write_text(shipped.read_text().replace("64, 4, 0.5", "64, 4, 2.9296875", 1))

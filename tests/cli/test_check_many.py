@@ -266,7 +266,9 @@ def test_a_report_with_claims_counts_them_in_its_verdict(folder: Path, tmp_path:
 
 
 def test_a_notice_of_several_runs_is_one_badge(good: RunResult) -> None:
-    """A notice that several runs share is printed as one banner with the names of these runs."""
+    """If several runs have a notice of the same kind, these notices are printed as one banner with the names of the
+    runs.
+    """
     infos = [replace(good.info, name=name, notices=(f"DAMAGED: {name}",)) for name in ("A", "B")]
     page = build_check_page(judge(replace(good, info=info) for info in infos))
     assert page.banners == ("DAMAGED: A: A; B: B",)

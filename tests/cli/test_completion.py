@@ -21,7 +21,7 @@ SSD = (*choices.tests_of("ssd"), ALL_TESTS)
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Change to a folder with run files, profiles and other files, and return it."""
+    """Change to a folder with run files, profiles and other files, and return the folder."""
     for name in ("a.tkperf", "b.tkperf", "a.log", "mine.toml", "raid.json", ".hidden.tkperf", "a b.tkperf"):
         (tmp_path / name).write_text("")
     (tmp_path / "results").mkdir()

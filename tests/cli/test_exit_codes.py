@@ -38,8 +38,8 @@ QUICK = ("--profile", "quick", "-ssdt", "iops", "-q", "--no-report")
 
 
 def rows() -> dict[int, tuple[str, str]]:
-    """Return the rows of the page's table. The key is the exit code, and the value contains its meaning and the
-    commands that return it.
+    """Return the rows of the page's table. The key is the exit code, and the value contains the meaning of the code and
+    the commands that return the code.
     """
     found = re.findall(r"^\| (\d+) \| ([^|]+) \| ([^|]+) \| [^|]+", PAGE, re.MULTILINE)
     return {int(code): (meaning, given) for code, meaning, given in found}

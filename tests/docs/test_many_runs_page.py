@@ -195,8 +195,8 @@ def test_every_query_of_the_page_was_asked(fleet: Fleet) -> None:
 
 
 def test_a_run_of_an_older_version_hides_no_column(fleet: Fleet, tmp_path: Path) -> None:
-    """A run that an older version of tkperf exported has null in the columns that it lacks. Its tables do not hide
-    columns of the views.
+    """If an older version of tkperf exported a run, the views contain null in the columns that the tables of this run
+    lack. These tables do not hide columns of the views.
     """
     older, newer = sorted(fleet.folder.glob("run_id=*"))[:2]
     for folder in (older, newer):

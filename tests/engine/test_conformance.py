@@ -130,8 +130,8 @@ def uncertain(*loads: EngineLoad, choose: Callable[[Measurement], EngineLoad | N
 
 
 def require_handed_over(rig: Rig, before: Execution, after: Execution, planned_s: float | None = LENGTH_S) -> None:
-    """Require that the second load began at its release, at the planned end of the first load, and before its result
-    was requested.
+    """Require that the second load began when it was released, at the planned end of the first load, and before the
+    test requested the result of the second load.
 
     A fio that begins late on a busy host ends after its planned end, and the second load does not wait for this end.
     Without ``planned_s``, the end was not known beforehand, and the second load began at the real end. If the engine

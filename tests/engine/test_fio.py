@@ -54,8 +54,8 @@ def waiting(gate: Gate) -> list[int]:
 
 
 def test_a_fill_of_its_own_range_writes_that_and_nothing_beyond(make_engine: MakeEngine, scratch: Path) -> None:
-    """A fill with its own length writes every block of this length, and writes no block beyond. A fill without a length
-    writes the whole active range.
+    """A fill with its own length writes every block of this length, and writes no block beyond this length. A fill
+    without a length writes the whole active range.
     """
     with scratch.open("r+b") as out:
         size = out.seek(0, os.SEEK_END)

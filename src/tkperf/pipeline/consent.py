@@ -33,8 +33,9 @@ class Question:
 
     Attributes:
         devices: the names of the devices, as the question shows them.
-        ids: the text that confirms each device, in the same order.
-        data: data recognised on the devices, or data that tkperf could not see. It is empty if there is no such data.
+        ids: the text that confirms each device, in the order of ``devices``.
+        data: descriptions of the data that tkperf recognised on the devices, or of data that tkperf cannot see. Without
+            such data, it is empty.
         empty: whether the devices were just created. In this case, no data can be lost and the question is not asked.
         given_as: the DEVICE argument of the user. This text also confirms a device that is confirmed by its path.
         shares_serial: whether another disk of this host reports the serial number of a device, so that the serial

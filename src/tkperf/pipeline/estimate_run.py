@@ -87,8 +87,9 @@ def probe_rates(dut: DeviceUnderTest) -> Rates:
 
 
 def probe_each_model() -> Callable[[DeviceUnderTest], Rates]:
-    """Return a function that reads the first device of each model, and uses the result for other devices of this model.
-    If the model of a device is not known, the device itself is read.
+    """Return a function that finds the rates of a device. The function reads only the first device of each model and
+    capacity, and uses the result for the other devices of this model and capacity. If the model of a device is not
+    known, the device itself is read.
     """
     found: dict[tuple[str | None, int], Rates] = {}
 
@@ -155,8 +156,7 @@ def _measured(record: RunRecord) -> dict[Workload, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rating:
-    """An endurance rating in the form that the user wrote. ``unit`` is the unit of ``amount``, for example TBW or DWPD.
-    """
+    """An endurance rating in the form that the user wrote. ``unit`` is the unit of ``amount``, for example TBW."""
 
     text: str
     amount: float
@@ -206,7 +206,7 @@ def estimate_run(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> R
     """Return an estimate of every test of a plan at these rates.
 
     Raises:
-        UsageError: no such device has this rating.
+        UsageError: a device of this capacity cannot have this rating.
     """
     identity = plan.dut.identity
     members = plan.dut.facts.values.get("members")

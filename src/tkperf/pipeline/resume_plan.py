@@ -185,7 +185,7 @@ class ResumePlan:
 
     Attributes:
         plan: plan of the whole run.
-        info: facts about the run that its results contain from now on.
+        info: facts about the run that the results of the run contain from now on.
         done: outcomes of the sections of each finished test that is not repeated.
         replayed: replay of the test that was running when the run stopped.
         under_way: the test that was running when the run stopped. None means that no test was running.
@@ -365,8 +365,8 @@ def _require_purge_command(request: ResumeRequest, info: RunInfo) -> None:
 
 
 def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> RunRequest:
-    """Return the request from which the run was planned. The profile in the run file already contains the changes by
-    the options of the run.
+    """Return the request from which the run was planned. The profile in the run file already contains the changes that
+    the options of the run caused.
     """
     stored = {
         name: value

@@ -188,8 +188,8 @@ def _not_as_new(dut: DeviceUnderTest, fitted: FittedProfile) -> Iterator[RunNote
 
 
 def _never_written(request: RunRequest, fitted: FittedProfile) -> Iterator[RunNote]:
-    """Yield a warning about the user's tests if they read unwritten addresses. An SSD answers such reads from its
-    mapping table, without reading flash cells.
+    """Yield a warning for each test of the user that reads before it writes. An SSD answers reads of unwritten
+    addresses from its mapping table, without reading flash cells.
     """
     for test in fitted.tests:
         if request.suite != "hdd" and test.test.own and test.reads_first:

@@ -76,7 +76,7 @@ def _once_made(path: Path, read: Callable[[Path], Seen]) -> Seen:
 
 def find_clock_s(record: RunRecord, now: datetime | None = None) -> float | None:
     """Return the present time of the run's clock in s, according to the calendar clock of the host. None means that the
-    file does not contain the start of the run.
+    file does not contain the start of the run, or that the run is simulated.
 
     The clock of a run continues during an interruption. A simulated run has a simulated clock.
     """

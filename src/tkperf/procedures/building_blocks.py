@@ -373,8 +373,7 @@ def after_lead_in(
 def find_rate_alone(
     section: str, workload: Workload, *, lead_in_s: float, duration_s: float
 ) -> Generator[Yielded, Reply, float]:
-    """Run a workload as a separate section, first as a warm-up and then for the measurement. Return the measured IOPS.
-    """
+    """Run a workload as a separate section, first as a warm-up and then measured. Return the measured IOPS."""
     lead_in, measured = after_lead_in(section, 1, workload, lead_in_s=lead_in_s, duration_s=duration_s)
     yield lead_in
     answer = expect_round((yield measured))

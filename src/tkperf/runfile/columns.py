@@ -224,8 +224,8 @@ def decode_seconds(blob: bytes | None) -> IntArray:
 
 
 def decode_samples(seconds: bytes | None, histograms: bytes | None) -> tuple[Sample, ...]:
-    """Return the seconds of a step as records. The width of a histogram's buckets does not exceed 1/16 of their
-    value.
+    """Return the seconds of a step as records. The width of a bucket in a histogram is at most 1/16 of the latency of
+    the bucket.
 
     Raises:
         ValueError: a blob is damaged, or the two blobs do not belong together.

@@ -226,8 +226,8 @@ class RunFile:
         return tuple(self._rows.log.entries)
 
     def samples(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
-        """Return the seconds of a step, or of a part of a step. The width of a histogram's buckets does not exceed 1/16
-        of their value.
+        """Return the seconds of a step, or of a part of a step. The width of a bucket in a histogram is at most 1/16 of
+        the latency of the bucket.
         """
         sequence = self._find(test, step)
         with self._guard(), self._snapshot():
@@ -373,8 +373,8 @@ _DAMAGED_ROW = (sqlite3.DatabaseError, *BAD_ROW)
 
 
 def _take_own(path: Path, status: os.stat_result) -> tuple[bytes, FileStamp]:
-    """Return the content of a file that only this user can have written. If a killed tkperf left a journal, SQLite
-    rolls it back first.
+    """Return the content of a file that no other user except root can have written. If a killed tkperf left a journal,
+    SQLite rolls the journal back first.
     """
     require_own(path, status)
     db, _ = open_metered(path)

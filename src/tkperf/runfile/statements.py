@@ -313,8 +313,8 @@ def _json(value: object) -> str:
 
 
 def _storable(value: object) -> object:
-    """Return a value in a form that SQLite accepts. If a text contains bytes that are not Unicode, for example in a
-    path, their codes replace them.
+    """Return a value in a form that SQLite accepts. If a text, for example a path, contains bytes that are not UTF-8,
+    the bytes are replaced with escape sequences.
     """
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()

@@ -93,7 +93,7 @@ class Ahead:
         return Next(loads=ready, choose=choose, certain=len(loads) == 1, afterwards=afterwards)
 
     def within(self, phase: Round, position: int) -> Next:
-        """Return the load that follows a step of a round, if the step is not the last step of the round."""
+        """Return the load that follows a step of a round. The step must not be the last step of the round."""
         if position + 2 < len(phase.steps):
             afterwards: tuple[EngineLoad, ...] = (phase.steps[position + 2],)
         else:
@@ -128,7 +128,7 @@ class Ahead:
     def first_of_next_test(self) -> Round | Continuous | None:
         """Return the first phase of the next test, if no purge precedes this phase."""
         if not self.later_tests or self.test.finds_demand:
-            return None  # in this case, an earlier test must find the demand first
+            return None  # the running test is the last, or must first find the demand
         first = upcoming_phase(self._procedure_of(self.later_tests[0]), ())
         return first if isinstance(first, Round | Continuous) else None
 

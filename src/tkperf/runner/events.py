@@ -272,8 +272,8 @@ def describe_phase(phase: Phase | None, at_most: int | None = None, steps_done: 
 
 
 def find_place_events(events: Sequence[Event]) -> Iterator[Event]:
-    """Yield the latest start of a run, a test, a phase and a step. Together, these events describe the current place of
-    the run.
+    """Yield the latest start of the run, of a resumption, of a test, of a phase and of a step. Together, these events
+    describe the current place of the run.
     """
     for kind in (RunStarted, RunResumed, TestStarted, PhaseStarted, StepStarted):
         latest = [event for event in events if isinstance(event, kind)]

@@ -293,7 +293,7 @@ class Performer:
         """Return the observations of a step, which do not include fio's report.
 
         Raises:
-            TkperfError: fio's report cannot be true.
+            TkperfError: fio's report cannot be true, or the step was disturbed and the run is strict.
         """
         device = self.run.info.device.get("path") or "the device"
         requested = RequestedLoad(workload=step.workload, duration_s=step.planned_s, running=continues)

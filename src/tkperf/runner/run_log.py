@@ -193,7 +193,9 @@ def describe_place(progress: Progress) -> str:
 
 
 def describe_under_way(step: UnfinishedStep, status: RunStatus) -> str:
-    """Return a text such as ``preconditioning: 512.0 GB of 960.2 GB written in 20 min, cut off``."""
+    """Return a text about the running step, such as ``IOPS, preconditioning: 512.0 GB of 960.2 GB written in 20 min,
+    still going on``.
+    """
     state = "still going on" if status is RunStatus.RUNNING else "cut off; it counts in no result"
     within = format_duration(step.measured_so_far.duration_s)
     if step.kind is StepKind.FILL:

@@ -330,8 +330,8 @@ def _pressure_files(root: Path, groups: ControlGroups | None) -> Iterator[tuple[
 
 
 def _readable(read: Callable[[], T], otherwise: Otherwise) -> T | Otherwise:
-    """Return the value that ``read`` returns, or ``otherwise`` after an error. The reason is that an unexpected text
-    from the kernel must not end a run.
+    """Return the value that ``read`` returns, or ``otherwise`` after an error, because an unexpected text from the
+    kernel must not end a run.
     """
     try:
         return read()

@@ -50,8 +50,8 @@ MOST_SEGMENTS = 1 << 20
 
 
 def means(text: str) -> msgspec.Meta:
-    """Return the metadata with the explanation of a key. ``tkperf profiles show`` and docs/reference/profiles.md show
-    this text.
+    """Return the metadata with the explanation of a key. ``tkperf profiles show`` and docs/reference/profile-keys.md
+    show this text.
     """
     return msgspec.Meta(description=text)
 
