@@ -296,7 +296,7 @@ def describe_grid(
         building_blocks.steady_state(profile),
         "Maximum: the demand with the highest IOPS among those with a mean latency below "
         f"{table.latency_ceiling_ms:g} ms",
-        "Minimum: the least demand",
+        "Minimum: the lowest demand",
         f"Middle: of the demands with a mean latency below {table.latency_ceiling_ms:g} ms, the one whose IOPS are "
         "nearest to the middle between maximum and minimum",
         "For maximum, middle and minimum, with the TC and QD of each:",

@@ -27,8 +27,8 @@ if the limit lies within the uncertainty (95 %).
 
 A claim can also contain these keys: at_most instead of at_least; section; direction (all, read, write). If several
 workloads have the same mix and block size, these keys select one workload: access, zones, compressible_percent, region,
-offered_iops, arrival, jobs, io_depth. A claim with not_found = true is met if tkperf finds no such value in a test, for
-example no spikes.
+offered_iops, arrival, jobs, io_depth. A claim with not_found = true is met if tkperf does not find the value of the
+metric in a test, for example if there are no spikes.
 
 A table [[quantiles]] contains test, read_percent, block_size and within_us. For example,
 within_us = { "99" = 500, "99.9" = 900 } claims that 99 % of the I/Os complete within 500 us, and 99.9 % within 900 us.

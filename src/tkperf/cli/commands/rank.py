@@ -57,9 +57,9 @@ def rank(
 ) -> None:
     """Rank the drives of RUNS by a figure. RUNS are run files, batches, and folders with run files in or below them.
 
-    tkperf ranks only values that were measured under equal conditions. A second list contains all other runs, with the
-    reason. If a drive has several runs, tkperf uses the newest run. Simulated drives are never ranked among real
-    drives.
+    tkperf ranks only values that were measured under equal conditions. A second list contains all other runs, each with
+    the reason why it is not ranked. If a drive has several runs, tkperf uses the newest run. Simulated drives are never
+    ranked among real drives.
 
     \b
     Examples:

@@ -159,7 +159,7 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
     range_end_percent: Annotated[
         float,
         msgspec.Meta(gt=0, le=100),
-        means("end of the load's range within the active range, in %, rounded down to 1 MiB unless it is 100"),
+        means("end of the load's range within the active range, in %, rounded down to 1 MiB unless the value is 100"),
     ] = 100
     range_begin_mib: Annotated[
         Annotated[float, msgspec.Meta(ge=0, le=_MOST_MIB)] | None,
