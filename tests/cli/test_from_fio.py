@@ -89,7 +89,9 @@ def test_a_job_file_that_writes_first_has_no_commented_phases(jobs: str, words: 
 
 
 def test_a_job_file_in_place_of_a_workload_file_is_recognised(job: Path) -> None:
-    """If the user passes a job file of fio to --test, the error names the command that converts the file."""
+    """If the user passes a job file of fio in place of a workload file, the error names the command that converts the
+    file.
+    """
     done = tkperf("workload", "show", job)
     assert_clear(done, 2, "not valid TOML", f"tkperf workload from-fio {job} -o FILE.toml")
 
@@ -194,7 +196,7 @@ def test_impossible_values_are_named(job: Path, wrong: tuple[str, ...], reason: 
 
 
 def test_a_name_of_its_own(job: Path) -> None:
-    """A workload from a job file with the name of a built-in test receives another name. With ``--name``, an impossible
+    """If a job file has the name of a built-in test, the workload receives another name. With ``--name``, an impossible
     name and the name of a built-in test are refused.
     """
     iops = job.with_name("iops.fio")

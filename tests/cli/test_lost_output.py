@@ -262,8 +262,8 @@ def on_a_full_disk(*argv: str | Path) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_a_full_stdout_is_one_clear_line(run_file: Path, argv: tuple[str, ...]) -> None:
-    """If standard output is full, the command prints one clear error with exit code 2 and no traceback. Exit code 1
-    would mean "claims not met".
+    """If the disk to which standard output is redirected is full, the command prints one clear error with exit code 2
+    and no traceback. Exit code 1 would mean "claims not met".
     """
     claims = run_file.with_name("claims.toml")
     claims.write_text("[[claim]]\ntest='iops'\nmetric='iops'\nread_percent=0\nblock_size='4k'\nat_least=1")

@@ -16,8 +16,8 @@ from tests.cli.test_bad_input import assert_clear, tkperf
 
 @pytest.mark.parametrize("suite", ["ssd", "hdd"])
 def test_a_plan_tells_time_amount_and_life_and_leaves_nothing(suite: str, tmp_path: Path) -> None:
-    """A plan of a file with data prints time, amount written and share of the drive's life. The plan needs no consent
-    and leaves no file behind.
+    """The plan of a run on a file with data prints the time, the amount written and the share of the drive's life. The
+    plan needs no consent and leaves no file behind.
     """
     device = tmp_path / "scratch.img"
     device.write_bytes(os.urandom(64 << 20))
@@ -56,8 +56,8 @@ def test_a_plan_as_json_adds_up(tmp_path: Path) -> None:
 
 
 def test_the_same_stands_before_a_run(tmp_path: Path) -> None:
-    """A run prints the estimate before it starts. The run warns if it uses up more than a twentieth of the drive's
-    life.
+    """tkperf prints the estimate before a run starts. If the run uses up more than a twentieth of the drive's life,
+    tkperf also prints a warning.
     """
     done = tkperf(
         "ssd",

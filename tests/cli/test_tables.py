@@ -235,7 +235,7 @@ def test_a_gap_is_called_too_long_only_where_it_was(tmp_path: Path, gap_s: float
 
 def test_a_run_whose_other_io_nobody_could_tell_does_not_pass_for_undisturbed(tmp_path: Path) -> None:
     """A run on a file is not described as undisturbed, because a file has no counters with which tkperf could compare
-    its own I/O. A run on a simulated drive is described as undisturbed, because such a drive has no other users.
+    the I/O of fio. A run on a simulated drive is described as undisturbed, because such a drive has no other users.
     """
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")
