@@ -81,7 +81,7 @@ def strays(series: FloatArray, chance: Chance) -> FloatArray:
 
 
 def shifts(series: FloatArray, chance: Chance) -> FloatArray:
-    """Return series. Three in ten of them change their level at a random round, by up to 15 %."""
+    """Return series of which three in ten change their level at a random round, by up to 15 %."""
     trials, values = series.shape
     at = chance.integers(WINDOW, values, (trials, 1))
     by = chance.uniform(-0.15, 0.15, (trials, 1)) * (chance.random((trials, 1)) < 0.3)

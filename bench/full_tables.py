@@ -291,8 +291,8 @@ def full_seconds_of_streams(db: sqlite3.Connection, size: int) -> None:
 
 @case
 def full_seconds_of_rounds(db: sqlite3.Connection, size: int) -> None:
-    """Add steps of a minute. The number of their seconds and the number of workloads are the largest that
-    tkperf reads.
+    """Add steps that last a minute each. The number of seconds in these steps and the number of workloads are the
+    largest that tkperf reads.
     """
     blob = seconds_blob(60)
     copy_workloads(db, size, CELLS, MOST_SECONDS // 60, started_s="60 * n", duration_s="60")

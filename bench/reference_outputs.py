@@ -144,7 +144,7 @@ def imported_runs() -> Iterator[Run]:
 
 
 def real_runs() -> Iterator[Run]:
-    """Yield the runs with real I/O. ``LOOP`` in their words is replaced with a loop device."""
+    """Yield the runs with real I/O. ``LOOP`` in the arguments of these runs is replaced with a loop device."""
     short = ("-rt", "2", *QUICK)
     size = ("--size", "256MiB", *short)
     yield Run("file", ("ssd", "NAME", "./file.img", *size, "--test", "iops,lat"))

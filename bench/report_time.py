@@ -237,7 +237,9 @@ def time_opening(pages: list[Path], times: int) -> list[float]:
 
 
 def compare_pages(run_files: list[Path], against: Path | None, times: int) -> None:
-    """Print the sizes of the pages of run files and the times to open these pages, with the ratios old to new."""
+    """Print the sizes of the pages of run files and the times to open these pages, each with the ratio of the old value
+    to the new value.
+    """
     with tempfile.TemporaryDirectory() as temporary:
         for run_file in run_files:
             pages = []

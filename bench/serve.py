@@ -1,4 +1,5 @@
-"""Measure ``tkperf serve`` with many run files: the first index, a later start, the time of its pages, and its memory.
+"""Measure ``tkperf serve`` with many run files: the time of the first index and of a later start, the response times of
+pages, and the memory of the server.
 
     .venv/bin/python bench/serve.py [--files 1000] [--source RUN.tkperf]
 

@@ -300,8 +300,8 @@ def _first_words() -> Iterator[tuple[str, str]]:
 
 
 def _remove_tree(place: Place, tree: str, installed: Installed) -> None:
-    """Remove a tree file by file. If the installation was interrupted, remove all files that it can have created.
-    Otherwise remove all listed files.
+    """Remove a tree file by file. If the installation was interrupted, remove all files that the installation may have
+    created. Otherwise remove all listed files.
     """
     folder = place.root / tree
     try:

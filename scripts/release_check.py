@@ -205,7 +205,7 @@ def write_bills(release: Release) -> None:
 
 
 def read_bundled(package: Path) -> dict[str, str]:
-    """Return a mapping from the names of the Python packages that a Debian package contains to their versions. The
+    """Return the Python packages that a Debian package contains, as a mapping from package names to versions. The
     mapping does not contain tkperf itself.
     """
     files = subprocess.run(["dpkg-deb", "--fsys-tarfile", package], capture_output=True, check=True).stdout

@@ -275,7 +275,9 @@ def test_tails_stand_behind_rates() -> None:
 
 
 def test_conditions_that_differ_are_one_line_and_grouped_below() -> None:
-    """The verdict names all conditions that differ in one line. Groups below the verdict list their values."""
+    """One line of the verdict names all conditions that differ. Groups below the verdict list the values of these
+    conditions.
+    """
     runs = [
         iops_run("A", around(100), profile_name="quick", fio_version="fio-3.33"),
         iops_run("B", around(100), profile_name="pts-e-1.1", fio_version="fio-3.36", notices=("X",)),

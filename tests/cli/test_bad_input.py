@@ -132,7 +132,7 @@ def test_a_profile_with_a_typo_is_named_with_file_key_and_reason(tmp_path: Path)
 
 
 def test_a_file_system_without_direct_io_is_named(tmp_path: Path) -> None:
-    """tkperf refuses a file whose file system has no direct I/O, because it would measure the page cache."""
+    """tkperf refuses a file whose file system has no direct I/O, because a run would measure the page cache."""
     done = tkperf("ssd", "n", "/proc/kallsyms", "--output", tmp_path)
     assert_clear(done, 4)
     big = Path("/proc/kcore")

@@ -222,8 +222,8 @@ def test_much_of_a_life_names_the_drives() -> None:
 
 
 def test_conditions_of_all_drives_are_said_once(tmp_path: Path) -> None:
-    """Conditions that all drives share are printed once, even if only the paths of the drives differ. A condition that
-    applies to some drives names only these drives.
+    """Conditions that all drives share are printed once. Conditions that differ only in the path of the drive count as
+    shared. A condition that applies to some drives names only these drives.
     """
     estimate = look("sim:sata-ssd", "sim:sata-ssd", "sim:client-tlc", parallel=2, stagger_s=30.0)
     drives_with_host = tuple(

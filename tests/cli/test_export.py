@@ -57,7 +57,9 @@ def said(result: Result) -> str:
 
 
 def write_later_state(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write another file of the same run, whose log seems to have one more entry. Return the path of the new file."""
+    """Write another file of the same run. The log of the new file seems to have one more entry. Return the path of the
+    new file.
+    """
     later, log_of = path.with_name("later.tkperf"), RunFile.log
     vary_run_file(path, later, device={"serial": "later"})
 

@@ -86,8 +86,8 @@ def test_disturbed_steps_are_counted(
 
 
 def test_of_a_run_that_is_complete_no_step_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The overview of a complete run reads no step, because an archive may contain a thousand run files with thousands
-    of steps each.
+    """No step is read for the overview of a complete run, because an archive may contain a thousand run files with
+    thousands of steps each.
     """
     path = ended(tmp_path, False, True, looked=True)
     before = read_overview(path)
@@ -113,8 +113,8 @@ def test_the_verdict_is_that_of_the_results(tmp_path: Path) -> None:
 
 
 def test_of_many_runs_none_is_judged_but_those_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``tkperf status`` judges only runs that the user names, because judging all runs of an archive would take
-    minutes.
+    """If many runs exist, ``tkperf status`` judges only the runs that the user names, because judging all runs of an
+    archive would take minutes.
     """
     path = ended(tmp_path, False, looked=True)
     for number in range(25):

@@ -276,7 +276,7 @@ def test_an_unknown_load_generator_is_called_so(result: RunResult) -> None:
 
 
 def test_figures_are_not_broken_in_80_columns(result: RunResult) -> None:
-    """In a terminal of 80 columns, a table with seven mixes breaks no figure."""
+    """In a terminal of 80 columns, no figure in a table with seven mixes is broken."""
     section = result.tests[0].sections[0]
     mixes = (100, 95, 65, 50, 35, 5, 0)
     cells = tuple(

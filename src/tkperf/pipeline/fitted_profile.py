@@ -198,8 +198,8 @@ def fit_profile(request: RunRequest, unaltered: Profile, identity: DeviceIdentit
 
 
 def _searches(request: RunRequest, profile: Profile) -> bool:
-    """Return whether the run first searches for the demand (thread count and queue depth), because of the option or the
-    profile.
+    """Return whether the run first searches for the demand (thread count and queue depth). The option or the profile
+    can request this search.
     """
     return request.auto_demand or profile.demand.searched
 

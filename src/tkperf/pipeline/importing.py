@@ -222,7 +222,7 @@ def _is_xml(file: Path, content: bytes) -> bool:
 
 
 def _text(content: bytes) -> str:
-    """Return the text, decoded with or without the byte order mark that shells and editors of Windows write."""
+    """Return the decoded text. The content may begin with a byte order mark, as shells and editors of Windows write."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", errors="replace")
     return content.decode("utf-8-sig", errors="replace")

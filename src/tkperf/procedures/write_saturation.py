@@ -137,7 +137,9 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def _over(kind: FigureKind, name: str) -> tuple[Figure, Figure]:
-    """Return a linear and a logarithmic view of the IOPS. PTS 2.0 does not require both scales over drive fills."""
+    """Return a linear and a logarithmic view of the IOPS. For the chart over drive fills, PTS 2.0 does not require both
+    scales.
+    """
     also = kind is not FigureKind.OVER_FILLS
     return (
         drawn(kind, "iops", view=(name, "linear"), printed=True),

@@ -62,9 +62,10 @@ MOST_NEWEST_SECONDS, MOST_NEWEST_STEPS = 1200, 60
 # The limit of workloads, counted in each section. Each workload is a row of tables and a line of charts. With five
 # rounds of a minute each, 24 hours contain 288 workloads. A sweep may have 1,024 workloads, which take 85 hours.
 MOST_CELLS = 3700
-# The limit of the number of steps, multiplied by the number of sections and by the number of workloads. A run with many
-# sections or workloads has few steps for each of them. The busiest day has 6,000 steps in 43 sections. An import may
-# have 1,000 sections with 12 steps each, and a sweep 1,024 workloads with 29 rounds each.
+# Two limits: one for the number of steps multiplied by the number of sections, and one for the number of steps
+# multiplied by the number of workloads. A run with many sections or workloads has few steps for each of them. The
+# busiest day has 6,000 steps in 43 sections. An import may have 1,000 sections with 12 steps each, and a sweep 1,024
+# workloads with 29 rounds each.
 MOST_STEPS_TIMES_SECTIONS, MOST_STEPS_TIMES_WORKLOADS = 12_000_000, 30_000_000
 # The limit of curves and tables in the plans of all tests. Each of them is counted once for each workload, or step, of
 # its section.

@@ -54,7 +54,7 @@ class LogRows:
 
     Attributes:
         entries: all rows that were read, in their order.
-        counted_bytes: memory for these rows, counted as it is for the limits.
+        counted_bytes: memory for these rows, counted in the same way as for the limits.
         places: the sequence number of each step, by test, section, kind, number, position and start. The start is
             needed because a section may have several fills, and a step may have been measured again.
     """
@@ -70,7 +70,7 @@ class LogRows:
         self.counted_bytes = 0.0
         self.places: dict[tuple[object, ...], int] = {}
         self._jobs: dict[object, str | Exception] = {}
-        # The number of seconds in each part of the running step that was already read.
+        # The parts of the running step that were already read, with the number of seconds in each part.
         self._part_seconds: dict[int, int] = {}
 
     def read(self, tests: Mapping[int, str], resumptions: Sequence[Resumption]) -> None:

@@ -87,7 +87,8 @@ class RunFile:
                     self._db, self._meter = open_metered(path, content=content)
                 self._db.execute("PRAGMA query_only = ON")
             except BaseException:
-                # Without this call, the file would remain open, and locked for its writer, as long as the exception.
+                # Without this call, the file would remain open, and locked for its writer, as long as the exception
+                # exists.
                 self._db.close()
                 raise
         self._rows = RunRows(self._db, self._meter)

@@ -206,7 +206,8 @@ class RunEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsDropped:
-    """The number of events that a slow view missed. The missed events preceded the next event.
+    """The number of events that a slow view missed. The missed events occurred before the next event that the view
+    receives.
 
     Only the view that missed the events receives this event.
     """
@@ -292,7 +293,7 @@ class Delta:
         seconds: the newest seconds of the newest steps, keyed by the step's sequence number. The first reading contains
             only the seconds of the last step.
         seconds_under_way: the newest of the new seconds of the current step.
-        log_bytes: memory for the log up to this position, counted as it is for the limits of a run file.
+        log_bytes: memory for the log up to this position, counted in the same way as for the limits of a run file.
     """
 
     record: RunRecord
