@@ -27,8 +27,8 @@ def drive(
     model: str | None = "MODEL",
     serial: str | None = None,
 ) -> DriveState:
-    """Return a drive. The drive is in the slot with its own number, unless the caller passes another slot, or None for
-    no slot.
+    """Return a drive. By default, the slot has the same number as the drive. The caller can pass another slot, or None
+    for no slot.
     """
     return DriveState(
         shown=DriveShown(

@@ -152,17 +152,18 @@ def view_of(path: Path, user_facts: UserFacts = NO_USER_FACTS) -> ReportView:
 
 
 def number_of(fact: str) -> float:
-    """Return the number at the beginning of a fact. The report rounds this number according to the width of its
-    interval.
+    """Return the number at the beginning of a fact. The report rounds this number according to the width of the
+    interval of the number.
     """
     return float(fact.split(" ", maxsplit=1)[0].replace(",", ""))
 
 
 def forget_renderers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the loaded renderers from Python's list of modules. They are then loaded again, without a package that a
-    test has hidden.
+    """Remove the loaded renderers from Python's list of modules. The next import then loads the renderers again,
+    without a package that a test has hidden.
 
-    The module ``reports`` is kept, because tests patch it by its name. It loads the other renderers when it is called.
+    The module ``reports`` is kept, because tests patch this module by its name. ``reports`` loads the other renderers
+    when it is called.
     """
     for name in list(sys.modules):
         if name.startswith("tkperf.render.") and name != "tkperf.render.reports":

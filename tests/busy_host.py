@@ -16,8 +16,8 @@ from tkperf.runner.runner import RunParts, execute_run
 
 @dataclass
 class BusyHost:
-    """A host with two CPUs. In selected steps, another program uses one of them, and fio waits for a CPU half of the
-    time.
+    """A host with two CPUs. In selected steps, another program uses one of the CPUs, and fio waits for a CPU half of
+    the time.
     """
 
     clock: Callable[[], float]

@@ -19,7 +19,9 @@ def distribution_of(view: ChartView) -> Distribution:
 
 
 def rows_of(chart: ChartView | Chart) -> list[dict[str, Any]]:
-    """Return each point of the curves of a chart, with the displayed facts about the point by their titles."""
+    """Return one row for each point of the curves of a chart. The row also contains the facts that the chart displays
+    about the point. The key of each fact is its title.
+    """
     drawn = curves_of(chart) if isinstance(chart, ChartView) else chart
     return [
         {

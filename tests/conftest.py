@@ -28,8 +28,8 @@ if "TKPERF_LAB" not in os.environ:
     settings.register_profile("tkperf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("tkperf")
 
-# The collection creates objects that all remain until the end. Python would search these objects for garbage again and
-# again, which takes a third of the CPU time of the collection.
+# The collection creates objects that all remain until the end of the test run. Python would search these objects for
+# garbage again and again, which takes a third of the CPU time of the collection.
 gc.disable()
 
 MIB = 1 << 20
@@ -37,8 +37,8 @@ OWN_CACHE = "TKPERF_TESTS_CACHE"
 
 
 def _find_fio_by_path() -> None:
-    """Put the fio that TKPERF_FIO names first on the PATH. Tests call fio by its name, and hide fio with stand-ins on
-    the PATH.
+    """Put a folder with the fio that TKPERF_FIO names at the front of the PATH. Tests call fio by its name, and hide
+    fio with stand-ins on the PATH.
     """
     named = os.environ.pop(FIO_VARIABLE, None)
     if named is not None:
@@ -76,7 +76,7 @@ _use_own_cache()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the files that use fio first, because they take longest and mostly wait."""
+    """Begin with the test files that use fio, because these tests take longest and mostly wait."""
     waiting = {item.path for item in items if item.get_closest_marker("fio")}
     items.sort(key=lambda item: item.path not in waiting)
 
@@ -141,7 +141,7 @@ def attach_again(device: Path, *options: str | Path) -> None:
 
 @pytest.fixture
 def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
-    """Yield a function that creates loop devices over fresh files. Detach them at the end."""
+    """Yield a function that creates loop devices over fresh files. Detach the loop devices at the end of the test."""
     if reason := why_no_loop_devices():
         pytest.skip(reason)
     made: list[Path] = []
@@ -154,8 +154,8 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
         made.append(device)
         scheduler = Path("/sys/block", device.name, "queue/scheduler")
         before[scheduler] = scheduler.read_text().partition("[")[2].partition("]")[0]
-        # This setting remains when a loop device is attached to another file, so an earlier user may have switched it
-        # off.
+        # The setting iostats remains when a loop device is attached to another file, so an earlier user may have
+        # switched iostats off.
         with suppress(OSError):  # sysfs may be mounted read-only
             Path("/sys/block", device.name, "queue/iostats").write_text("1\n")
         return device
@@ -172,7 +172,7 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
     params=["that cannot start", "for which no thread is left", "that ends at once", "that is killed", "that hangs"]
 )
 def failing_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make all tasks fail that tkperf gives to its own helper processes."""
+    """Let every task fail that tkperf gives to one of its own helper processes."""
     start_module = process.start_module
 
     def no_thread(_: object) -> None:

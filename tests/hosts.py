@@ -146,7 +146,7 @@ class Lab:
         return self.folder / "bin/tkperf"
 
     def call(self, *words: str | Path, cwd: Path) -> list[str]:
-        """Return the words of a call of tkperf on the conducting host, in a folder."""
+        """Return the command line that calls tkperf on the conducting host, with ``cwd`` as the working directory."""
         return self.here.enter("env", f"--chdir={cwd}", sys.executable, "-P", "-m", "tkperf", *words)
 
     def run(self, *words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tkperf.runner.events import Event
 
-# A row of the log counts unless an interruption of its test replaced it, or unless the test was repeated.
+# A row of the log counts, unless a resumption of its test set the row aside, or the test was repeated.
 COUNTED = """
     NOT EXISTS (SELECT 1 FROM resumption r WHERE r.test_id = {t}.test_id
                 AND {t}.sequence BETWEEN r.set_aside_from AND r.set_aside_to)
@@ -21,8 +21,8 @@ COUNTED = """
 
 
 def cuts(path: Path, folder: Path) -> Callable[[Event], None]:
-    """Return an observer that is called after the writer. After each event, it copies the file in the state that ``kill
-    -9`` would leave.
+    """Return an observer that is called after the writer. After each event, the observer copies the run file in the
+    state that ``kill -9`` would leave.
     """
     folder.mkdir(parents=True, exist_ok=True)
     before: list[int] = []
@@ -41,7 +41,7 @@ def find_faults(path: Path, before: Path | None = None, *, passes: int | None = 
 
     Args:
         before: the file at the time of the interruption.
-        passes: number of passes of preconditioning, if it differs from the profile.
+        passes: number of passes of preconditioning, if this number differs from the number in the profile.
     """
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
         faults = [*_of_the_run(db), *_of_rounds(db), *_of_windows(db), *_of_fills(db, passes)]
@@ -135,8 +135,8 @@ def _of_windows(db: sqlite3.Connection) -> Iterator[str]:
 
 
 def _of_fills(db: sqlite3.Connection, passes: int | None) -> Iterator[str]:
-    """Yield the faults of preconditioning. It must be complete and must directly follow its purge. Neither of them may
-    have been interrupted.
+    """Yield the faults of preconditioning. Preconditioning must be complete and must directly follow its purge. Neither
+    the purge nor the preconditioning may have been interrupted.
     """
     passes = passes or _fact(db, "profile")["preconditioning"]["passes"]
     assert passes is not None

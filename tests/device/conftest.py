@@ -1,5 +1,5 @@
 """Fixtures for programs other than tkperf that use a target: processes that are not children of the test, and loop
-devices. All of them end when the test ends.
+devices. When the test ends, the processes are ended and the loop devices are detached.
 """
 
 from __future__ import annotations

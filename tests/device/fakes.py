@@ -1,6 +1,6 @@
 """Stand-ins for hdparm, nvme, sg3-utils and storcli, because the tests have no real drives that support these commands.
 
-The stand-ins print only forms of ``tests/golden/tools``. Each of these forms has a source.
+The stand-ins print only the forms in ``tests/golden/tools``. Each of these forms has a source.
 
 Each stand-in stores the state of its drive in a JSON file and writes every call to a log, so that tests can check which
 commands tkperf sent, and in which order.

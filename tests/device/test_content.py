@@ -1,5 +1,5 @@
-"""tkperf notices each change on a device between the question and the first write, even if it does not recognise the
-kind of the data.
+"""tkperf notices each change that occurs on a device between the question and the first write, even if tkperf does not
+recognise the kind of the data.
 """
 
 from __future__ import annotations
@@ -112,10 +112,10 @@ def partitions_of(disk: Path) -> Iterator[tuple[Path, Path]]:
 def test_a_write_that_reaches_a_partition_in_another_way_is_a_change(
     loop_device: MakeLoop, tmp_path: Path, way: str
 ) -> None:
-    """A write that reaches a partition through another node counts as a change, even if it repeats the same bytes
-    between the samples.
+    """A write that reaches a partition through another node counts as a change, even if the write repeats the old
+    bytes, and even if these bytes lie between the samples.
 
-    The kernel's counter of the partition does not count these writes. A write to another partition of a loop device
+    The kernel's counter of the partition does not count such a write. A write to another partition of a loop device
     also counts, because the file behind the device may have changed at the measured partition.
     """
     below = loop_device()
@@ -167,7 +167,7 @@ def test_writes_through_other_nodes_of_a_drive_count_for_a_partition(tmp_path: P
     """For a partition, tkperf counts the writes to the partition, to the whole disk and to overlapping partitions. It
     does not count the writes to other partitions of the disk.
 
-    The kernel counts a write twice: for the node through which it was written, and for the whole disk.
+    The kernel counts a write twice: for the node through which the data was written, and for the whole disk.
     """
     parts = {"sda1": (1, 2048, 1000), "sda2": (2, 4096, 1000), "sda3": (3, 2500, 100)}
     disk = a_disk(tmp_path, "sda", "8:0", **parts)
@@ -261,10 +261,10 @@ def test_a_new_name_after_the_answer_is_no_change_of_content(scratch: Path) -> N
 
 
 def test_counters_that_do_not_count_are_not_compared() -> None:
-    """Missing counters are not compared. If the iostats of a device are switched off, the kernel does not count its
-    writes, and tkperf uses samples and times to find a change.
+    """Missing counters are not compared. If the iostats of a device are switched off, the kernel does not count the
+    writes to the device, and tkperf uses samples and times to find a change.
 
-    A counter that stops or decreases counts as a change, because it may hide a write.
+    If a counter disappears or decreases, tkperf assumes a change, because a write may be missing from the counter.
     """
     marks = WriteMarks(written_bytes=None)
     assert describe_write(marks, WriteMarks(written_bytes=5)) is None

@@ -92,8 +92,8 @@ def test_what_was_written_to_a_loop_device_is_found(sparse: Path) -> None:
 
 
 def test_only_the_part_that_a_loop_device_shows_counts(sparse: Path) -> None:
-    """If a loop device has an offset and a size limit, only the part of the file between them is searched. A run cannot
-    write outside this part.
+    """If a loop device has an offset and a size limit, tkperf searches only the part of the file that begins at the
+    offset and has the size of the limit. A run cannot write outside this part.
     """
     for place, found in ((0, False), (3 * GIB, False), (BETWEEN, True)):
         write(sparse, place)
@@ -187,8 +187,8 @@ def write_holes(image: Path, size: int) -> None:
 
 
 def test_what_was_not_read_to_its_end_counts_as_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If tkperf did not read a file to its end, the file counts as possible data, even if it begins with zeros. Data
-    before the limit is recognised as data.
+    """If tkperf did not read a file to its end, the file counts as possible data, even if it begins with zeros. Data in
+    the part that tkperf reads is recognised as data.
     """
     monkeypatch.setattr(content, "READ_LIMIT_BYTES", 8 * MIB)
     image = tmp_path / "image"

@@ -122,7 +122,7 @@ def test_a_file_is_looked_at_for_the_time_only(tmp_path: Path) -> None:
 
 def test_glances_come_all_the_time_and_in_order(made_up_sysfs: Path) -> None:
     """Readings of the counters between two calls of take() remain in the order of their times. The last reading is made
-    during the call.
+    during the second call.
     """
     counters = DeviceCounters(["8:0"], made_up_sysfs)
     try:
@@ -143,8 +143,8 @@ def times_of(counters: DeviceCounters) -> list[float]:
 
 
 def test_a_look_within_a_step_is_a_fiftieth_of_it_away() -> None:
-    """Between the beginning and the end of a step, the counters are read at intervals of a fiftieth of this time. An
-    interval is never shorter than 0.1 s and never longer than 0.2 s.
+    """Between the beginning and the end of a step, the counters are read at intervals of a fiftieth of the time of the
+    step. An interval is never shorter than 0.1 s and never longer than 0.2 s.
     """
     assert [round(seldom_every_s(10.0, 10.0 + inside_s), 3) for inside_s in (1, 5, 8, 58)] == [0.1, 0.1, 0.16, 0.2]
 

@@ -101,8 +101,9 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
 
 
 def test_a_mapping_lies_on_nothing_until_it_is_marked_for_removal(kernel: FakeKernel) -> None:
-    """Before tkperf loads a table that uses the drive, it tells the kernel to remove the mapping when it is closed. The
-    drive is therefore free again if tkperf is killed. The event cookie tells udev's rules to ignore the mapping.
+    """Before tkperf loads a table that uses the drive, it tells the kernel to remove the mapping when the mapping is
+    closed. The drive is therefore free again if tkperf is killed. The event cookie tells udev's rules to ignore the
+    mapping.
     """
     mapping = create_mapping("tkperf-segments-sdx", TABLE)
     assert kernel.changes == ["create", "load error", "remove deferred", "load linear", "suspend"]
@@ -171,7 +172,7 @@ def test_what_lies_on_something_or_is_not_ours_is_left_alone(kernel: FakeKernel,
 
 def test_where_there_is_no_device_mapper_the_reason_is_told(kernel: FakeKernel, tmp_path: Path) -> None:
     """If the control node of the device mapper is missing, the error contains the name of the node and the modprobe
-    command. With the node, no error occurs.
+    command. If the node exists, no error occurs.
     """
     require_device_mapper()
     (tmp_path / "control").unlink()
@@ -206,7 +207,9 @@ def test_a_drive_under_a_mapping_is_reached_but_not_held(permit: ErasePermit) ->
 
 
 def test_a_lent_drive_is_checked_again_before_it_is_taken_back(permit: ErasePermit, scratch: Path) -> None:
-    """If a program began to use the drive while it was lent, the run ends, and tkperf does not take the drive back."""
+    """If a program began to use the drive while the drive was lent, the run ends, and tkperf does not take the drive
+    back.
+    """
     permit.lend()
     scratch.with_name("another name").hardlink_to(scratch)
     with pytest.raises(RefusedError, match="hard links"):

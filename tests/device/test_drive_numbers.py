@@ -92,7 +92,7 @@ SECOND = DeviceIdentity(
 
 
 def test_the_serial_number_of_two_namespaces_confirms_neither() -> None:
-    """A serial number that two namespaces share confirms neither of them. The message contains the exact answer. A
+    """A serial number that two namespaces share confirms neither namespace. The error contains the expected answer. A
     partition is confirmed with its path.
     """
     assert SECOND.confirm_id == "S1/namespace-2"

@@ -20,8 +20,8 @@ from tkperf.model.errors import EngineError
 
 @pytest.mark.parametrize("held", [False, True])
 def test_a_look_that_lacks_descriptors_is_an_error(held: bool, tmp_path: Path) -> None:
-    """If the limit of open files is below the number that the search needs, the search reports an error. With this
-    number or a higher limit, it reports no error.
+    """If the limit of open files is below the number that the search needs, the search reports an error. If the limit
+    is equal to this number or higher, the search reports no error.
     """
     path = tmp_path / "a.img"
     path.write_bytes(bytes(1 << 20))

@@ -62,8 +62,8 @@ def test_a_link_that_took_the_place_of_a_file_is_not_followed(scratch: Path, sec
 
 
 def test_another_file_of_the_same_size_is_not_held(scratch: Path, secret: Path) -> None:
-    """If another file of the same size has the name of the shown file, tkperf refuses to hold it. The user confirmed
-    the inode and not the name.
+    """If another file of the same size has the name of the shown file, tkperf refuses to hold the other file. The user
+    confirmed the inode and not the name.
     """
     shown = read_identity(scratch)
     secret.rename(scratch)
@@ -237,7 +237,7 @@ def test_a_held_device_is_claimed_except_while_it_is_lent(loop_device: Callable[
 
 def test_a_lent_device_is_taken_back_by_its_descriptor(scratch: Path, secret: Path) -> None:
     """A lent device cannot be used until tkperf takes it back. The permit then refers to the same device, even if
-    another file has its name.
+    another file now has the name of the device.
     """
     permit = permit_for(scratch)
     permit.lend()
@@ -265,8 +265,8 @@ def test_the_lock_stays_while_the_device_is_lent(scratch: Path, monkeypatch: pyt
 def test_data_on_a_partition_is_found_by_its_descriptor(
     loop_device: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """wipefs reads a partition through a file descriptor of tkperf, in the folder of tkperf's PID in /proc. wipefs is
-    another process, so /proc/self would lead to its own descriptors.
+    """wipefs reads a partition through a file descriptor of tkperf, which wipefs finds under tkperf's PID in /proc.
+    wipefs is another process, so /proc/self would lead to the descriptors of wipefs.
     """
     device = loop_device(size=8 * MIB)
     run_tool("mkswap", "-q", device)
@@ -282,7 +282,7 @@ def test_data_on_a_partition_is_found_by_its_descriptor(
 
 
 def test_a_scratch_file_exchanged_after_it_was_made_is_not_removed(tmp_path: Path) -> None:
-    """If the scratch file was replaced by another file after it was created, tkperf does not remove that other file."""
+    """If another file replaced the scratch file after tkperf had created it, tkperf does not remove the other file."""
     path = tmp_path / "s.img"
     made = create_file_target(path, MIB)
     path.rename(tmp_path / "moved")
@@ -412,8 +412,8 @@ def test_force_does_not_erase_a_file_of_the_users(tmp_path: Path, content: bytes
 
 @pytest.mark.fio
 def test_what_could_not_be_looked_at_is_said_before_the_question(scratch: Path, tmp_path: Path) -> None:
-    """In a private PID namespace, tkperf cannot see users of the device outside the namespace. A warning before the
-    question states this limit.
+    """In a private PID namespace, tkperf cannot see users of the device outside the namespace. Before the question, a
+    warning states that tkperf sees only some of the processes.
     """
     words = ("tkperf", "ssd", "n", str(scratch), "-q", "--output", str(tmp_path))
     unshare = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")

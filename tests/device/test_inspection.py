@@ -1,4 +1,4 @@
-"""The facts of a device with their sources, its links, and the disk from which the firmware booted."""
+"""The facts of a device with their sources, the links of the device, and the disk from which the firmware booted."""
 
 from __future__ import annotations
 
@@ -141,8 +141,8 @@ def test_each_fact_has_its_source(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["1.16", "2.3", "2.8", "2.13", "2.16", "3.0-rc1"])
 def test_every_nvme_cli_tells_the_controller(tmp_path: Path, version: str) -> None:
-    """Every supported version of nvme-cli prints model, firmware and security of the controller. tkperf removes the
-    blanks that pad these texts.
+    """Every supported version of nvme-cli prints the model, the firmware and the security support of the controller.
+    tkperf removes the blanks that pad these texts.
     """
     nvme_disk(tmp_path)
     tool = answering(text("nvme", "id-ctrl", version, OACS=3))
@@ -181,8 +181,8 @@ def test_every_smartctl_tells_a_sas_drive(tmp_path: Path, version: str) -> None:
 
 @pytest.mark.parametrize("stdout", ["", "garbage", "[1]", '{"mn": 5}'])
 def test_a_tool_that_prints_rubbish_costs_only_its_facts(tmp_path: Path, stdout: str) -> None:
-    """Unusable output of a tool never causes an error. The model is then not known. A gap states the reason, unless the
-    output was valid JSON.
+    """Unusable output of a tool never causes an error. The model is then not known. The list of gaps contains the
+    reason, unless the output was a JSON object.
     """
     nvme_disk(tmp_path)
     tool = answering(stdout)
@@ -193,7 +193,7 @@ def test_a_tool_that_prints_rubbish_costs_only_its_facts(tmp_path: Path, stdout:
 
 
 def test_a_missing_or_hanging_tool_is_a_gap(tmp_path: Path) -> None:
-    """If a tool is missing, the gap contains the message that names the package."""
+    """If a tool is missing, the list of gaps contains the message that names the package."""
     nvme_disk(tmp_path)
 
     def missing(_argv: Sequence[str], *, timeout_s: float) -> Completed:
@@ -207,8 +207,8 @@ def test_a_missing_or_hanging_tool_is_a_gap(tmp_path: Path) -> None:
     "change", [{"serial": "S2"}, {"wwn": "x"}, {"capacity_bytes": 1}, {"disk_sequence": 2}, {"major_minor": "259:1"}]
 )
 def test_another_drive_under_the_same_name(change: dict[str, object]) -> None:
-    """Two drives are different if any of serial number, WWN, size, device number or disk sequence number differs. Name
-    and firmware may differ.
+    """Two drives are different if any of serial number, WWN, size, device number or disk sequence number differs. The
+    name and the firmware of one drive may change.
     """
     assert is_same_device(an_nvme_drive(), an_nvme_drive(firmware="new", path="/dev/other"))
     assert not is_same_device(an_nvme_drive(), an_nvme_drive(**change))

@@ -1,5 +1,5 @@
-"""Stand-ins print only texts that the real programs print. Each of these forms has a source. A stand-in adds no text of
-its own.
+"""Stand-ins print only the recorded forms of the texts that the real programs print. Each form has a source. A stand-in
+adds no text of its own.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ def print_identify(changes: dict[int, int]) -> str:
     ],
 )
 def test_hdparm_prints_its_form(changes: dict[int, int], reads: AtaSecurity, fields: dict[str, str]) -> None:
-    """The installed hdparm prints exactly the form. From the form, tkperf parses the values in the drive's identify
-    words.
+    """The installed hdparm prints exactly the text of the form. From this text, tkperf parses the values that the
+    drive's identify words contain.
     """
     printed = print_identify(changes)
     form = load_forms("hdparm")["identify"].fill(

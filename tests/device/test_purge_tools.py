@@ -180,8 +180,8 @@ def test_a_drive_that_ignores_the_password_is_not_believed(
 def test_security_states_that_rule_it_out(
     tools: FakeTools, drive: DeviceIdentity, state: dict[str, object], says: str
 ) -> None:
-    """Security erase is not offered if the drive is frozen, locked, already protected with a password, or does not
-    support the feature. It is also not offered if the state cannot be read.
+    """Security erase is not offered if the drive is frozen, locked or already protected with a password, or if the
+    drive does not support the feature. It is also not offered if the state of the drive cannot be read.
     """
     tools.update(**state)
     assert says in because(by_name(ata.offer_ata(drive))["ata-security-erase"])
@@ -216,8 +216,8 @@ def test_identify_data_of_another_program_are_refused() -> None:
 
 
 def test_sanitize_is_preferred_and_watched(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
-    """If the drive reports support for ATA Sanitize with block erase, tkperf prefers it to security erase, because
-    sanitize needs no password. tkperf reports the progress of the sanitize.
+    """If the drive reports support for ATA Sanitize with block erase, tkperf prefers sanitize to security erase,
+    because sanitize needs no password. tkperf reports the progress of the sanitize.
     """
     tools.update(supported=True, sanitize=["BLOCK_ERASE_EXT"], sanitize_takes_polls=2)
     seen: list[float | None] = []
@@ -344,9 +344,9 @@ def test_nvme_sanitize(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path, version: str, erased: int
 ) -> None:
     """With every version of nvme-cli, tkperf offers sanitize according to the capabilities of the controller, and
-    watches it to its end.
+    watches the sanitize until it ends.
 
-    Only the status in the sanitize log decides about success.
+    Only the status in the sanitize log determines whether the sanitize succeeded.
     """
     tools.update(controller={"sanicap": 2}, namespace={"dlfeat": 1}, polls=2, version=version, erased=erased)
     best = chosen(nvme.offer_nvme(drive, disk))
@@ -410,8 +410,8 @@ def test_nvme_sanitize_that_fails(
 def test_nvme_sanitize_states_before_a_run(version: str, monkeypatch: pytest.MonkeyPatch, scratch: Path) -> None:
     """With every version of nvme-cli, tkperf detects before a run that a sanitize is in progress.
 
-    A drive with a failed sanitize is refused. It is accepted only if the log shows that the drive has left the failure
-    state, or if the drive can be read. A drive in the failure state aborts all reads.
+    A drive with a failed sanitize is refused, unless the log shows that the drive has left the failure state, or tkperf
+    can read the drive. A drive in the failure state aborts all reads.
     """
     form = find_form("nvme", "sanitize-log", version)
     words = re.findall(r"\(?\\\((\d)\\\) ([^|]*)", form.fields["STATUS"])
@@ -490,8 +490,8 @@ def test_an_nvme_drive_in_a_failure_state_is_refused(tools: FakeTools, state: st
 def test_a_drive_that_cannot_be_read_has_not_left_its_failure_state(
     tools: FakeTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
 ) -> None:
-    """A drive with a failed sanitize is refused if any part of it cannot be read. nvme-cli before 2.12 does not report
-    the failure state, so only a complete read shows that the drive is usable.
+    """A drive with a failed sanitize is refused if any part of the drive cannot be read. nvme-cli before 2.12 does not
+    report the failure state, so only a complete read shows that the drive is usable.
     """
     tools.update(ends=3, version="2.3")
     drive = tmp_path / "drive"
@@ -592,8 +592,8 @@ def test_nvme_format_of_all_namespaces_is_refused(
 def test_nvme_format_keeps_format_and_protection(
     tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path
 ) -> None:
-    """Format NVM does not change the LBA format (17, in the extended list), the position of the metadata or the
-    protection information. tkperf passes the time limit of six hours in ms.
+    """Format NVM does not change the LBA format (number 17 in this test, which needs the upper bits of the format
+    index), the position of the metadata or the protection information. tkperf passes the time limit of six hours in ms.
     """
     tools.update(controller={"oacs": 2}, namespace={"flbas": 0b0110001 | 1 << 4, "dps": 0b1001, "dlfeat": 0})
     run_purge(permit, chosen(nvme.offer_nvme(drive, disk)))
@@ -692,8 +692,8 @@ def test_scsi_format_keeps_protection_information(
     protection: str,
     options: set[str],
 ) -> None:
-    """SCSI Format keeps the protection information of a device. Without additional options, sg_format would
-    remove it.
+    """SCSI Format keeps the protection information of a device. Without additional options, sg_format would remove the
+    protection information.
     """
     disk = tmp_path / "disk/device/scsi_disk/0:0:0:0"
     disk.mkdir(parents=True)
@@ -740,7 +740,7 @@ def test_scsi_format_by_kind_of_drive(tools: FakeTools, drive: DeviceIdentity) -
 def test_missing_tools_are_named_with_their_package(
     drive: DeviceIdentity, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If nvme-cli is missing, the reason names the package that the user can install."""
+    """If nvme-cli is missing, tkperf offers no erase command, and the reason names the package with nvme-cli."""
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr("tkperf.system.process.SYSTEM_FOLDERS", ())
     offers = nvme.offer_nvme(drive, disk)

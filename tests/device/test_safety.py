@@ -150,9 +150,7 @@ def test_a_read_only_device_is_refused(loop_device: MakeLoop) -> None:
 
 
 def test_holders_and_mounted_partitions_are_found_in_sysfs(tmp_path: Path) -> None:
-    """tkperf finds a RAID set that uses a partition, and a partition that is mounted, only from the tables of the
-    kernel.
-    """
+    """The tables of the kernel alone show tkperf that a RAID set uses a partition, and that a partition is mounted."""
     disk = tmp_path / "sys/devices/disk"
     partition = disk / "sdx1"
     (partition / "holders/md7/md").mkdir(parents=True)
@@ -320,7 +318,7 @@ def test_the_confirmation_is_the_serial_where_there_is_one() -> None:
     [("/nowhere/at/all", "there is no device"), ("/tmp", "is a directory"), ("/dev/null", "is a character device")],
 )
 def test_what_cannot_be_a_target_is_named(path: str, says: str) -> None:
-    """If a path cannot be a target, the error states the reason. The path may not exist, may be a directory or may be a
+    """If a path cannot be a target, the error states the reason: the path does not exist, is a directory, or is a
     character device.
     """
     with pytest.raises(DeviceError, match=says):
@@ -335,8 +333,8 @@ def test_an_unused_loop_device_has_no_capacity() -> None:
             pytest.skip("no unused loop device here")
         with pytest.raises(DeviceError, match="no capacity"):
             read_identity(free.stdout.strip())
-        # The device had a capacity when tkperf showed it, but now it has none. The drive was therefore removed in the
-        # meantime.
+        # The device had a capacity when tkperf showed it, but now the device has no capacity. The drive was therefore
+        # removed in the meantime.
         descriptor = os.open(free.stdout.strip(), os.O_RDONLY)
         with pytest.raises(DeviceError, match=r"^/dev/loop\d+ no longer exists: the drive was removed"):
             identify(descriptor, Path(free.stdout.strip()), again=True)

@@ -302,8 +302,8 @@ def own_file() -> Iterator[Path]:
 @needs_root
 @pytest.mark.root
 def test_an_ordinary_user_on_his_own_file(own_file: Path, foreign: Foreign) -> None:
-    """If an ordinary user measures his own file, tkperf names one blind spot and raises no objection. The sentence
-    about the blind spot adds that no other process has the file open now.
+    """If an ordinary user measures a file that this user owns, tkperf names one blind spot and raises no objection. The
+    sentence about the blind spot adds that no other process has the file open now.
     """
 
     def look() -> list[list[str]]:

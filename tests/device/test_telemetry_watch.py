@@ -206,7 +206,7 @@ def test_hwmon_is_the_kernels_thermometer(disk: MadeUp, tools: Tools) -> None:
 
 
 def test_another_drives_log_is_not_taken_for_ours(disk: MadeUp, tools: Tools) -> None:
-    """A log is refused if its serial number differs from the serial number that the kernel reports."""
+    """A log is refused if the serial number in the log differs from the serial number that the kernel reports."""
     tools.answers["--json"] = SAS
     log = disk.log(tools)
     with pytest.raises(
@@ -286,8 +286,8 @@ def test_a_tool_that_hangs_or_speaks_rubbish_is_given_up(
 
 
 def test_a_drive_without_smart_is_no_news(disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]) -> None:
-    """If a drive has no SMART, the facts contain a gap, but tkperf prints no warning, because many USB sticks lack
-    SMART.
+    """If a drive has no SMART, the list of gaps contains this fact, but tkperf prints no warning, because many USB
+    sticks lack SMART.
     """
     tools.answers["--json"] = {"smart_support": {"available": False}}
     watch = watch_of(disk.log(tools))
@@ -372,8 +372,8 @@ def test_members_that_answer_slowly_are_left_alone_in_a_purge(
 def test_a_hanging_tool_holds_nobody_up_for_long(
     nvme: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The end of a run and a purge wait for a tool that does not end only up to a time limit. The function that
-    collects the readings never waits.
+    """If a tool does not end, a purge and the end of a run wait for this tool only up to a time limit. The function
+    that collects the readings never waits.
     """
     watch = watch_of(nvme.log(tools), log_every_s=3600)
     watch.take()

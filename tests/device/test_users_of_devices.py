@@ -383,7 +383,7 @@ def test_the_whole_disk_is_open_for_writing(loop_device: MakeLoop, foreign: Fore
 @pytest.mark.root
 def test_a_writer_that_comes_while_the_question_is_open(loop_device: MakeLoop, foreign: Foreign) -> None:
     """If a process opens the device for writing while the question is open, the run is refused. A writer needs no
-    claim, so the exclusive hold does not prevent it. A process that only reads causes no objection.
+    claim, so the exclusive hold does not prevent the write access. A process that only reads causes no objection.
     """
     device = loop_device()
     identity = read_identity(device)
@@ -564,8 +564,8 @@ def test_a_layer_on_a_zoned_disk_decides_for_itself(tmp_path: Path, fake_disk: P
 
 
 def test_what_a_volume_lies_on(tmp_path: Path, fake_disk: Path) -> None:
-    """A logical volume is refused if another program uses the disk below it without a claim. Other volumes on the same
-    disk do not count as users of this volume.
+    """A logical volume is refused if another program uses the disk below the volume, even without a claim. Other
+    volumes on the same disk do not count as users of this volume.
     """
     volume = tmp_path / "sys/devices/dm-0"
     (volume / "slaves").mkdir(parents=True)

@@ -371,8 +371,8 @@ ctypes.CDLL(None).syscall(60, 0)  # exit of this thread alone, on x86-64
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of system calls differ")
 def test_a_process_whose_first_thread_has_ended(foreign: Foreign, scratch: Path) -> None:
-    """If the first thread of a process has ended, tkperf still finds the process as a user of the file. It reads the
-    descriptor lists of the other threads.
+    """If the first thread of a process has ended, tkperf still finds the process as a user of the file. tkperf reads
+    the descriptor lists of the other threads.
     """
     process = foreign(LEADER_ENDS, scratch)
     time.sleep(0.2)

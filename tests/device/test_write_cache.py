@@ -1,5 +1,5 @@
-"""tkperf sets the write cache of a drive as the profile requires and verifies the setting. It restores the old setting
-however the run ends.
+"""tkperf sets the write cache of a drive as the profile requires and verifies the setting. tkperf restores the old
+setting, no matter how the run ends.
 """
 
 from __future__ import annotations

@@ -87,8 +87,8 @@ def test_units_of_both_generations(old: bool) -> None:
 
 
 def test_files_are_rounds_and_are_judged() -> None:
-    """Files with the same load are rounds of one series, and tkperf judges whether they are steady. Five files with a
-    steady rate are steady. Five files whose rate changes abruptly are not.
+    """Files with the same load are rounds of one series, and tkperf judges whether the series reaches steady state.
+    Five files with a constant rate are in steady state. Five files whose rate changes abruptly are not.
     """
     steady = [(f"r{number}.json", result(1000 + number)) for number in range(5)]
     run = parse_fio_json(steady, name="x")
@@ -240,7 +240,7 @@ def of_groups(*jobs: tuple[str, int | None, dict[str, str]]) -> str:
 
 
 def test_jobs_at_once_are_a_notice() -> None:
-    """Jobs that ran at the same time lead to a notice. Their shares of the drive are not known."""
+    """Jobs that ran at the same time lead to a notice, because it is not known how these jobs shared the drive."""
     document = of_groups(("a", 0, {}), ("b", 0, {"bs": "4096"}), ("c", 1, {}))
     (notice,) = parse_fio_json([("x.json", result(5)), ("y.json", document)], name="x").notices
     assert notice.startswith("SHARED LOAD: jobs of one fio ran at the same time (a, b; first in y.json)")
@@ -256,8 +256,8 @@ def test_jobs_at_once_are_a_notice() -> None:
     ],
 )
 def test_jobs_that_wait_share_nothing(document: str) -> None:
-    """Jobs that wait for each other do not lead to a notice about a shared load. Such jobs are in separate groups, use
-    wait_for, or are clones of one job.
+    """Jobs that run one after the other do not lead to a notice about a shared load. Such jobs are in separate groups,
+    or use stonewall or wait_for. Clones of one job do not lead to this notice either.
     """
     assert parse_fio_json([("x.json", document)], name="x").notices == ()
 
@@ -369,7 +369,7 @@ def rounds_of(*documents: str) -> list[tuple[str, int, int]]:
 
 @pytest.mark.parametrize("timed", [True, False])
 def test_jobs_that_wait_for_each_other_count_once(timed: bool) -> None:
-    """Jobs that wait for each other with stonewall count once, although status reports repeat their results
+    """Jobs that run one after the other because of stonewall count once, although status reports repeat their results
     every 5 s.
     """
     reports = [
@@ -501,8 +501,8 @@ def test_only_what_is_known_is_told(tmp_path: Path) -> None:
 
 
 def test_demand_that_differs_is_told_by_the_sections() -> None:
-    """If the demands differ, the run has no common thread count and queue depth. The names of the sections contain
-    them.
+    """If the demands differ, the run has no common thread count and queue depth. The names of the sections contain the
+    demands.
     """
     files = [("a", result(100)), ("b", result(100, iodepth="4"))]
     assert "demand" not in parse_fio_json(files, name="x").profile
@@ -535,7 +535,9 @@ def test_demand_that_differs_is_told_by_the_sections() -> None:
     ],
 )
 def test_numbers_that_nothing_can_be(tmp_path: Path, old: str, new: str, says: str) -> None:
-    """Infinite, extremely large or invalid numbers lead to an error with file, job and key. No run file remains."""
+    """Infinite, extremely large or invalid numbers lead to an error that names the file, the job and the key. No run
+    file remains.
+    """
     file, text = tmp_path / "a.json", result(100)
     assert old in text
     file.write_text(

@@ -166,8 +166,8 @@ def test_sizes_that_are_no_cell(options: dict[str, str], block_bytes: int, says:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("block_bytes", [512, 4096, 131_072])
 def test_every_version_gives_the_same_numbers(version: str, block_bytes: int) -> None:
-    """The results of every version of fio lead to the same numbers for 5,280 I/Os in 10 s. They may contain KiB or
-    bytes, us or ns, and an I/O count or no I/O count.
+    """The results of every version of fio lead to the same numbers for 5,280 I/Os in 10 s. The results may contain KiB
+    or bytes, us or ns, and an I/O count or no I/O count.
     """
     known = {"rw": "randwrite", "bs": str(block_bytes), "iodepth": "8"}
     text = json.dumps(
@@ -386,8 +386,8 @@ def test_options_that_no_server_is_known_for_are_no_workload(
 
 
 def test_a_job_without_rw_reads_sequentially_or_is_left_out() -> None:
-    """A job that lacks the option rw and only read is sequential, because ``rw=read`` is fio's default. If a job
-    without rw wrote data, it is refused, because its options are incomplete.
+    """A job that lacks the option rw and that only read data is sequential, because ``rw=read`` is fio's default. If a
+    job without rw wrote data, it is refused, because its options are incomplete.
     """
     options = {"name": "job", "bs": "4k", "iodepth": "4"}
     run = run_of(json.dumps(document(job(reads=100, options=options))))
@@ -419,7 +419,7 @@ def test_a_depth_that_fio_rounded_up_is_told(version: str, ioengine: str, iodept
 @pytest.mark.parametrize(
     ("version", "options", "reads", "writes", "flushes", "told"),
     [
-        # Numbers of flushes that fio 3.33 reported. It does not count those of fdatasync with libaio.
+        # Numbers of flushes that fio 3.33 reported. With libaio, this version does not count the flushes of fdatasync.
         ("3.33", {"fsync": "16", "ioengine": "psync"}, 9005, 995, 597, "fsync=16, 597 flushes for 995 writes"),
         ("3.33", {"fdatasync": "4", "ioengine": "libaio", "iodepth": "4"}, 4970, 5030, 0, "(fdatasync=4)"),
         ("3.33", {"fsync": "4", "ioengine": "io_uring", "iodepth": "8"}, 0, 10000, 5735, "5,735 flushes"),
@@ -434,8 +434,9 @@ def test_a_depth_that_fio_rounded_up_is_told(version: str, ioengine: str, iodept
 def test_flushes_that_no_option_asked_for_are_told(
     version: str, options: dict[str, str], reads: int, writes: int, flushes: int, told: str | None
 ) -> None:
-    """If fio flushed more often than ``fsync`` or ``fdatasync`` says, a warning reports this. Before 3.38, fio flushed
-    again after each read until the next write, and too often with io_uring at a queue depth above 1.
+    """If fio flushed more often than ``fsync`` or ``fdatasync`` requests, a warning reports this. Versions of fio
+    before 3.38 flushed again after each read until the next write. They also flushed too often with io_uring at a queue
+    depth above 1.
     """
     pattern = "randrw" if reads else "randwrite"
     own = {"rw": pattern, "rwmixread": str(round(100 * reads / (reads + writes))), "bs": "4k", **options}

@@ -136,8 +136,8 @@ def section_names(run: ImportedRun) -> list[str]:
     ],
 )
 def test_what_differs_is_no_round(other: dict[str, Any], options: dict[str, str], tells: str) -> None:
-    """If a result differs in job, runtime, device, purpose or load, the result is not a round of the other results. It
-    becomes a separate section with a name that contains the difference.
+    """If a result differs from the other results in job, runtime, device, purpose or load, the result is not a round of
+    their series. The result becomes a separate section with a name that contains the difference.
     """
     odd = ("zz.json", written(7, 1e6, options=options, **other))
     run = run_of(*numbered(5), odd)
@@ -237,7 +237,7 @@ def test_a_file_given_twice_counts_once(tmp_path: Path, how: str) -> None:
 
 
 def test_each_cell_is_judged_by_its_own_rounds() -> None:
-    """Each cell is judged by its own rounds. Reads do not count as steady only because writes are steady."""
+    """Each cell is judged by its own rounds. If only the writes are steady, the reads do not count as steady."""
     reads = [("read", each, 400 if each % 2 else 900) for each in range(1, 6)]
     files = [
         (
@@ -313,8 +313,8 @@ def test_threads_of_a_group_are_counted_where_fio_does_not_tell_them() -> None:
 
 
 def test_a_job_that_ended_early_stands_apart() -> None:
-    """A job that ended early is not a round of the complete jobs. For example, a job that ran for 5 s of a planned
-    runtime of 60 s becomes a separate section.
+    """A job that ended early is not a round in the series of the complete jobs. For example, a job that ran for 5 s of
+    a planned runtime of 60 s becomes a separate section.
     """
     known = {"runtime": "60"}
     files = [(f"r{each}.json", written(each, 90 * each, runtime_ms=60_000, options=known)) for each in range(1, 6)]
@@ -396,7 +396,9 @@ def test_a_cut_off_file_is_called_so(cut: float) -> None:
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("odd", ["no jobs", "jobs of numbers", "clients without results", "cut off"])
 def test_an_odd_document_costs_itself_only(place: int, odd: str) -> None:
-    """If a file contains an invalid document, only this document is lost. Its position in the file does not matter."""
+    """If a file contains an invalid document, only this document is lost. The position of the document in the file does
+    not matter.
+    """
     texts = [written(5, 60), written(6, 120)]
     texts.insert(
         place,
@@ -580,7 +582,7 @@ def some_files(draw: st.DrawFn) -> list[tuple[str, str]]:
 
 @given(some_files(), st.randoms(use_true_random=False))
 def test_the_order_of_files_changes_nothing(files: list[tuple[str, str]], chance: Any) -> None:
-    """The order in which files are given changes neither sections, rounds, numbers, verdicts nor warnings."""
+    """The order in which files are given does not change the sections, rounds, numbers, verdicts or warnings."""
     shuffled = list(files)
     chance.shuffle(shuffled)
     one, other = run_of(*files), run_of(*shuffled)
@@ -748,9 +750,9 @@ def test_a_name_with_line_feeds_stays_on_the_line_of_its_warning() -> None:
 
 
 def test_results_of_two_runs_at_once_in_one_file_are_both_kept() -> None:
-    """If one file contains the results of two fio processes that ran at the same time, both results are kept. Both have
-    the same runtime, whereas a later status report of one fio would have a longer runtime. The order of the results
-    does not matter.
+    """If one file contains the results of two fio processes that ran at the same time, both results are kept. Both
+    results have the same runtime, whereas a later status report of one fio would have a longer runtime. The order of
+    the results does not matter.
     """
     slow, fast = written(1000, 60.0), written(1100, 60.4)
     for text in (f"{slow}\n{fast}", f"{fast}\n{slow}"):

@@ -70,8 +70,8 @@ def test_rounds_beside_different_loads_are_different_series(other: dict[str, str
 
 
 def test_rounds_beside_the_same_loads_are_one_series() -> None:
-    """Rounds of the same loads are one series, even if one load continues at the address where it ended, or if the
-    number in its name counts the rounds.
+    """Rounds of the same loads are one series, even if one load continues at the address where its previous round
+    ended, or if the number in the name of a load counts the rounds.
     """
     files = [
         together(
@@ -97,7 +97,7 @@ def test_a_load_that_is_left_out_ran_beside_others_nevertheless() -> None:
 def test_drives_at_once_have_a_section_each() -> None:
     """If the same load runs on two drives at the same time, the results have one section for each drive.
 
-    The filename distinguishes the sections, and each section names the load of the other drive.
+    The value of the option ``filename`` distinguishes the sections, and each section names the load of the other drive.
     """
     drives = [
         load("randread", iops, name=f"d{iops}", options={"filename": f"/dev/sd{letter}"})
@@ -310,8 +310,8 @@ def test_streams_have_different_names() -> None:
 
 
 def test_a_stream_never_has_a_longer_name_than_a_load() -> None:
-    """The name of a stream has at most as many characters as the name of a load in a workload file, also with the
-    number that distinguishes two streams.
+    """The name of a stream has at most as many characters as the name of a load in a workload file, even with the
+    number that distinguishes two streams of the same name.
     """
     jobs = [load("randread", 100 * each, name="x" * 70, options={"iodepth": str(each)}) for each in (1, 2)]
     (step,) = run_of(together(1, *jobs)).tests[0].steps
@@ -409,9 +409,9 @@ def test_options_of_a_stream_have_its_name() -> None:
 
 
 def test_fio_itself_writes_combinations() -> None:
-    """A real result of fio 3.33 contains two jobs on one file, followed by two jobs on each of two files. It is read as
-    three combinations. Each total contains the I/Os and bytes of its two jobs, and each stream contains the numbers of
-    its job.
+    """A real result of fio 3.33 contains two jobs on one file, followed by two jobs on each of two files. This result
+    is imported as three combinations. Each total contains the I/Os and bytes of its two jobs, and each stream contains
+    the numbers of its job.
     """
     text = lzma.decompress((GOLDEN / "fio-3.33-together.json.xz").read_bytes()).decode()
     jobs = {each["jobname"]: each for each in json.loads(text)["jobs"]}

@@ -171,7 +171,9 @@ EXTERNAL = b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>'
     ],
 )
 def test_files_that_are_none_of_tkperfs(text: bytes, says: str) -> None:
-    """A file that was not written by TKperf is refused with file and reason. tkperf expands no entity of the file."""
+    """A file that was not written by TKperf is refused, and the error names the file and the reason. tkperf expands no
+    entity of the file.
+    """
     with pytest.raises(UsageError, match=says) as raised:
         parse_tkperf_xml(text, file="old.xml")
     assert "old.xml" in str(raised.value)
@@ -228,7 +230,9 @@ def document(matrix: str = STREAM, test: str = "writesat", head: str = "", **of_
     ],
 )
 def test_numbers_that_nothing_can_be(text: bytes, place: str, tmp_path: Path) -> None:
-    """Infinite, extremely large or invalid numbers lead to an error with file and element. No run file remains."""
+    """Infinite, extremely large or invalid numbers lead to an error that names the file and the element. No run file
+    remains.
+    """
     file = tmp_path / "old.xml"
     file.write_bytes(text)
     ran = CliRunner().invoke(cli, ["import", str(file), "--output", str(tmp_path / "out")])

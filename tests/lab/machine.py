@@ -1,7 +1,7 @@
 """The lab machine: QEMU with emulated drives of every bus, which Debian's real drivers control.
 
 The machine is booted for one job, or for several consecutive jobs with the same disks. A job runs as root and sees the
-host's files through a writable layer in memory. It can destroy only the disks in disks.py, which are sparse files
+host's files through a writable layer in memory. A job can destroy only the disks in disks.py, which are sparse files
 created for this boot.
 """
 

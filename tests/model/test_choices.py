@@ -1,5 +1,5 @@
-"""The command line offers names without loading the objects behind them. These names agree with the names of the
-objects.
+"""The command line offers the names of tests, profiles and purge methods without loading these objects. The offered
+names agree with the names of the objects.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ def back_to_back(count: int, length_s: float = 10.0, rate: float = 100 * MB) -> 
 
 def test_steps_nobody_disturbs_are_not_flagged() -> None:
     """Steps without a disturbance are not flagged. The device counts the same bytes as fio, so no bytes are foreign.
-    This applies at any rates of the neighbouring steps.
+    This applies regardless of the rates of the neighbouring steps.
     """
     steps = [Step(1 + n * 10, 10, rate * MB) for n, rate in enumerate((900, 20, 900, 20, 900))]
     for seen in play(Model(), steps):
@@ -249,8 +249,8 @@ def test_a_device_that_counts_less_than_fio_is_flagged() -> None:
 
 
 def test_a_step_of_which_the_device_did_far_less_is_refused() -> None:
-    """A step is refused if the device did not transfer a fifth of fio's bytes, because such a step is not a result. It
-    does not matter whether the step is flagged.
+    """A step is refused if a fifth of fio's bytes is missing from the counters of the device, because such a step is
+    not a result. It does not matter whether the step is flagged.
     """
     with pytest.raises(StepFailedError, match="less: it did not do"):
         play(Model(), back_to_back(2), uncounted=0.2)
@@ -343,8 +343,8 @@ def test_a_device_that_does_not_count_is_not_compared(counting: bool | None) -> 
 
 
 def test_a_device_that_is_to_count_and_counts_nothing_did_nothing() -> None:
-    """If queue/iostats of a device is 1 and the device counts no bytes, it transferred none. All bytes of fio are then
-    missing.
+    """If queue/iostats of a device is 1 and the device counts no bytes, the device transferred no bytes. All bytes of
+    fio are then missing.
     """
     for seen in play(Model(counting=True), back_to_back(2), uncounted=1.0):
         missing = next(each for each in seen.disturbances if each.code == "missing-io")
@@ -571,8 +571,8 @@ def test_a_burst_with_which_the_next_step_begins_is_not_foreign(let_go_s: float)
 
 
 def test_fast_neighbours_do_not_hide_what_happens_within_a_step() -> None:
-    """Foreign reads in the middle of a slow step are flagged, although the neighbouring steps have a hundred times its
-    rate, which makes the boundaries less precise.
+    """Foreign reads in the middle of a slow step are flagged, although the rate of the neighbouring steps is a hundred
+    times higher, which makes the boundaries less precise.
     """
     steps = [Step(1 + n * 5, 5, rate * MB) for n, rate in enumerate((2000, 20, 2000))]
     seen = play(Model([Flow(7.5, 9.5, 5 * MB, reads=True)]), steps)
@@ -606,8 +606,9 @@ def borders(watch: RunWatch, model: Model) -> tuple[float, float]:
 
 
 def test_looks_are_frequent_only_about_the_known_ends_of_a_step() -> None:
-    """Readings are frequent only near the known ends of a step. If a hand-over begins the step, the first second that
-    fio reports shows the exact beginning.
+    """Readings are frequent only near the beginning and the end of a step. The more precisely these times are known,
+    the shorter is the period with frequent readings. If a hand-over begins the step, the first second that fio reports
+    shows the exact beginning.
     """
     model, watch = Model(), RunWatch(0.0)
     watch.counters = model
@@ -638,8 +639,8 @@ def test_a_step_that_was_not_handed_over_begins_when_it_is_heard_of() -> None:
 
 
 def test_the_end_of_a_slice_is_known_to_a_report_of_fio() -> None:
-    """The end of a slice is known only to the accuracy of fio's reports, so it may differ from its planned time by one
-    second.
+    """The end of a slice is known only with the accuracy of fio's reports, so the end may differ from its planned time
+    by one second.
     """
     model, watch = Model(), RunWatch(0.0)
     watch.counters = model
@@ -649,8 +650,9 @@ def test_the_end_of_a_slice_is_known_to_a_report_of_fio() -> None:
 
 @pytest.mark.parametrize("begin_s", [4.0, 4.05, 4.1, 4.15])
 def test_an_idle_time_is_measured_more_exactly_than_by_whole_looks(begin_s: float) -> None:
-    """Idle time is measured more precisely than the interval between readings, which is 0.19 s in this test. The number
-    of I/Os that are missing before and after the idle time determines the rest of its length.
+    """Idle time is measured more precisely than the interval between readings, which is 0.19 s in this test. The part
+    of the idle time that is shorter than an interval is computed from the number of I/Os that are missing before and
+    after the idle time.
     """
     step = Step(1, 10, idle=(begin_s, begin_s + 0.5))
     (seen,) = play(Model(), [step])

@@ -101,8 +101,9 @@ def test_ranks_are_those_found_by_counting(percent: float) -> None:
 
 @pytest.mark.parametrize("percent", REPORTED_PERCENTILES)
 def test_a_percentile_is_the_last_io_of_its_share(percent: float) -> None:
-    """A percentile is the latency of the slowest I/O of its share. For example, if 99,900 of 100,000 I/Os took 100 µs,
-    the 99.9th percentile is 100 µs. If one more I/O is slow, the percentile is the latency of the slow I/Os.
+    """A percentile is the latency of the slowest I/O in the given share of the fastest I/Os. For example, if 99,900 of
+    100,000 I/Os took 100 µs, the 99.9th percentile is 100 µs. If one more I/O is slow, the percentile is the latency of
+    the slow I/Os.
     """
     fast, slow = 100_000, 10_000_000
     for total in (*range(1, 5_001), *range(10_000, 110_000, 1_000), 1_000_000, 2_000_000):

@@ -1,5 +1,5 @@
-"""The use of the host during a step. tkperf reads it from files in the form of the kernel, compares the readings and
-judges the differences.
+"""The use of the host during a step. tkperf reads this use from files in the format of the kernel, compares the
+readings and judges the differences.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def test_what_lies_between_two_looks() -> None:
 
 
 def test_nothing_is_known_of_a_host_that_tells_nothing() -> None:
-    """If a host reports no values, its use is not known (None, not 0). It leads to no disturbance, and no value is
-    stored as 0.
+    """If a host reports no values, its use is not known (None, not 0). Such a host leads to no disturbance, and no
+    value is stored as 0.
     """
     use = compare_looks([HostLook(at_s=1), HostLook(at_s=2)])
     assert use == HostUse(seen_s=1)
@@ -388,7 +388,7 @@ class Looked:
 )
 def test_threads_are_looked_at_when_it_matters(planned_s: float | None, looked_at_s: list[float]) -> None:
     """tkperf examines threads when a step begins and in the last seconds of the step. If the end of the step is not
-    known, they are examined in every reading.
+    known, the threads are examined in every reading.
     """
     host = Looked()
     watch = RunWatch(0.0, host=host)

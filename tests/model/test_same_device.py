@@ -180,7 +180,7 @@ def test_a_device_is_itself(kind: str) -> None:
 @pytest.mark.parametrize("fact", [fact for fact in COMPARED if fact.within_run], ids=lambda one: str(one.name))
 def test_within_a_run_each_compared_fact_alone_is_another_device(fact: Any) -> None:
     """Within a run, a difference in a single compared fact means another device. tkperf holds the device, so the
-    numbers that the kernel assigned to it cannot change. They are therefore compared as well.
+    numbers that the kernel assigned to it cannot change. These numbers are therefore compared as well.
     """
     for facts in KINDS.values():
         assert [*find_differences(facts, facts | {fact.name: "other"}, When.WITHIN_RUN)]

@@ -87,7 +87,7 @@ def test_limits_are_inclusive() -> None:
     ],
 )
 def test_a_refusal_says_which_rule_failed(window: list[float], says: str) -> None:
-    """If the verdict is not steady, it names the rule that failed. A device without I/O is never steady."""
+    """If the verdict is "not steady", the verdict names the rule that failed. A device without I/O is never steady."""
     verdict = judge_values(window)
     assert not verdict.reached
     assert says in verdict.reason

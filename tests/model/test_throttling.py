@@ -266,8 +266,8 @@ def test_a_throttled_drive_is_called_throttled() -> None:
 
 
 def test_without_telemetry_nothing_is_known() -> None:
-    """If a run has no telemetry, as in older files, its results contain no telemetry. They do not contain zeros in its
-    place.
+    """If a run has no telemetry, as in older files, its results contain no telemetry. The results do not contain zeros
+    in place of the telemetry.
     """
     assert analyse(record()).tests[0].telemetry == ()
     assert find_telemetry_series([], {}, 0, 100) is None

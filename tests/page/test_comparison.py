@@ -95,7 +95,7 @@ def test_two_runs_have_matrices_of_ratios() -> None:
 
 
 def test_a_ratio_within_noise_is_in_parentheses() -> None:
-    """A ratio within noise is shown in parentheses. The full value appears when the mouse pointer is over it."""
+    """A ratio within noise is shown in parentheses. The full value appears when the mouse pointer is over the ratio."""
     first = run_of("A", 1)
     page = render_view(build_comparison_page(compare([first, run_of("B", 8), first])))
     assert re.search(r'<td[^>]* title="[^"]*">[^<]*\(×1\.000[^<]*\)</td>', page)
@@ -296,9 +296,9 @@ def test_cells_of_comparisons_are_not_broken() -> None:
 
 
 def test_a_cohort_opens_with_strips_around_the_median() -> None:
-    """The page of a cohort begins with dot charts around the median, which contain a dot for each drive, and not with
-    bars of nearly equal length. The first dot charts show the figures with outliers. The part about each test shows the
-    dot charts of all its figures.
+    """The page of a cohort begins with dot charts, and not with bars of nearly equal length. A dot chart contains a dot
+    for each drive, and shows the distance of each drive from the median. The first dot charts show the figures with
+    outliers. The part about each test shows the dot charts of all its figures.
     """
     runs = list(drives(8))
     runs[5] = replace(runs[5], tests=run_of(runs[5].info.name, 9).tests)

@@ -332,8 +332,8 @@ def test_areas_are_told_from_the_first_to_the_last() -> None:
     ],
 )
 def test_what_is_not_steady_says_by_how_much(values: Sequence[float], why: str) -> None:
-    """If a section was judged not steady, this is an alarm that states by how much the section missed the limit. Too
-    few rounds lead to a finding without an alarm.
+    """If a section was judged not steady, the finding is an alarm that states by how much the section missed the limit.
+    Too few rounds lead to a finding without an alarm.
     """
     verdict = judge(range(1, len(values) + 1), values, tracking="RND 4k IOPS", unit="IOPS")
     section = made_up_section("Rounds", {WRITES: values}, steady=False if verdict.judged else None)
@@ -376,7 +376,7 @@ def test_every_test_is_told_of(tmp_path: Path, name: str) -> None:
 
 
 def test_each_test_has_a_figure_before_any_has_two(tmp_path: Path) -> None:
-    """Each test provides one headline before any test provides a second one. No combination of load and quantity
+    """Each test provides one headline before any test provides a second headline. No combination of load and quantity
     appears in two headlines.
     """
     run = simulate(tmp_path, run_info())

@@ -57,7 +57,7 @@ def test_a_level_temperature_is_a_sentence(celsius: tuple[float, ...], throttled
 
 def test_own_demands_are_not_better_or_worse() -> None:
     """If each drive was measured at its own demand, the values are different, but neither better nor worse. A test that
-    searches for its demands finds another demand for each drive.
+    searches for a demand may find a different demand for each drive.
     """
 
     def run(name: str, demand: object, value: float, ceiling_us: float | None) -> object:

@@ -378,8 +378,8 @@ def test_drives_of_several_models_have_no_median() -> None:
 
 
 def test_the_verdict_names_the_worst_misses_first() -> None:
-    """If many claims are missed, the verdict names the three with the smallest margins. The order in the claims file
-    does not matter.
+    """If many claims are missed, the verdict names the three claims with the smallest margins. The order in the claims
+    file does not matter.
     """
     claims = claims_of((0, 102.0), (0, 110.0), (100, 203.0), (100, 2000.0), (100, 1000.0))
     first, second = (one.file for one in checked_answer(many()[:2], claims).drives)

@@ -87,7 +87,7 @@ def test_every_output_has_the_tiles() -> None:
 
 def test_a_tile_is_the_cell_of_a_comparison() -> None:
     """A tile shows the same number as the cell of a comparison. For the same load, a reader therefore finds the same
-    value in both.
+    value in both places.
     """
     run = run_of()
     decision = build_decision(compare([run, replace(run, info=replace(run.info, name="S", uuid=None, seed=2))]))

@@ -1,5 +1,5 @@
 """Typography of texts that readers see. These texts contain minus signs and superscript powers. Texts that users copy
-do not contain them.
+contain neither of them.
 """
 
 from __future__ import annotations

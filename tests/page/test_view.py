@@ -508,8 +508,8 @@ def test_a_long_text_is_cut_between_words(text: str, short: str) -> None:
 
 
 def test_the_opening_says_what_the_test_was_made_to_find(tmp_path: Path) -> None:
-    """The first screen shows the main result of the test. For offered rates, the main result is the limit without a
-    backlog. The first levels are not shown, because every device reaches them easily.
+    """The first screen shows the main result of the test. For offered rates, the main result is the highest rate
+    without a backlog. The first levels are not shown, because every device reaches them easily.
     """
     result = simulate(tmp_path, run_info(), suite={"demand": SSD_TESTS["demand"]})
     table = next(build_section_tables(result.tests[0], None))

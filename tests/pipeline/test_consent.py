@@ -1,6 +1,4 @@
-"""The rule of consent is the same for every kind of target. tkperf permits only the actions to which the user
-agreed.
-"""
+"""The consent rule is the same for every kind of target. tkperf permits only the actions to which the user agreed."""
 
 from __future__ import annotations
 

@@ -243,8 +243,8 @@ def test_cpu_burners_are_said_and_named(tmp_path: Path) -> None:
 
 
 def test_a_limit_on_the_cpu_time_of_tkperf_is_said(tmp_path: Path) -> None:
-    """If a limit on the CPU time of tkperf's cgroup stops it for a quarter of a step, the limit is reported for this
-    step.
+    """If a limit on the CPU time of tkperf's cgroup stops the processes in this cgroup for a quarter of a step, the
+    limit is reported for this step.
     """
     record = run(tmp_path, host_type=LimitedHost)
     assert codes(record) == {DISTURBED: {"host-cpu", "cpu-quota"}}

@@ -101,8 +101,8 @@ def test_a_purge_that_overwrites_does_not_make_it_as_new(scratch: Path) -> None:
 
 @pytest.mark.root
 def test_zeroes_written_are_said_to_be(loop_device: object) -> None:
-    """If a purge writes zeros, tkperf prints a warning for write saturation, because that test begins in this state.
-    The other tests fill the device first.
+    """If a purge writes zeros, tkperf prints a warning for write saturation, because that test begins with the device
+    as the purge left it. The other tests fill the device first.
     """
     device = loop_device()  # type: ignore[operator]
     plan = tkperf.make_plan("ssd", device, profile="quick", purge_method="write-zeroes")
@@ -146,8 +146,8 @@ def test_a_scratch_file_with_anothers_confirmation_is_refused(
 def test_a_host_aware_zoned_disk_is_measured_with_a_warning(
     loop_device: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
-    """A host-aware zoned disk is measured with a warning. Unlike a host-managed disk, it accepts random writes, but may
-    be slow with them.
+    """A host-aware zoned disk is measured with a warning. Unlike a host-managed disk, it accepts random writes, but
+    such writes may be slow.
     """
     monkeypatch.setattr("tkperf.pipeline.device_under_test.find_zone_model", lambda _: model)
     plan = tkperf.make_plan("ssd", str(loop_device()), profile="quick")

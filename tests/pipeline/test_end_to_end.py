@@ -130,8 +130,8 @@ def test_the_suite_runs_in_tkperfs_order_and_completes(finished: Path) -> None:
 
 
 def test_the_host_is_watched_and_a_file_has_no_counters_to_compare(finished: Path) -> None:
-    """Each step contains the load of the host. The I/O of other processes on a file is not known, and is recorded as
-    not known and not as 0.
+    """The record of each step contains the load of the host. The I/O of other processes on a file is not known, and is
+    recorded as not known and not as 0.
     """
     record = read_run(finished)
     steps = [step for test in record.tests for step in test.steps]

@@ -40,8 +40,8 @@ def test_fills_take_the_time_that_the_rate_says() -> None:
 
 
 def test_a_stream_writes_no_more_than_the_amount_that_ends_it() -> None:
-    """A stream writes at most four drive fills, plus the slice in which this amount is reached. Its maximum duration is
-    24 hours.
+    """A stream writes at most four drive fills, plus the slice in which this amount is reached. The maximum duration of
+    the stream is 24 hours.
     """
     _, stream = estimate_run(plan_of("writesat"), parse_rate("500MB/s")).stages
     slice_bytes = 60 * 500e6
@@ -139,8 +139,8 @@ def test_the_probe_reads_and_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_bursts_and_pauses_are_one_row() -> None:
-    """The bursts and pauses of a host idle recovery section form one row of the estimate. The row contains their
-    number, and its duration includes both.
+    """The bursts and pauses of a host idle recovery section form one row of the estimate. The row contains the number
+    of bursts and of pauses, and the duration of the row includes both.
     """
     stages = estimate_run(plan_of("hir", profile="quick"), parse_rate("500MB/s")).stages
     assert [stage.section for stage in stages] == [

@@ -138,7 +138,7 @@ def cut_off(tmp_path_factory: pytest.TempPathFactory) -> list[RunResult]:
     levels of a demand.
 
     In such a short run, the drive recovers within the first slice. In this test, a slice must therefore reach the
-    earlier rate completely. Because of noise, the recovery then takes longer, so some runs end before it.
+    earlier rate completely. Because of noise, the recovery then takes longer, so some runs end before the recovery.
     """
     folder = tmp_path_factory.mktemp("cut")
     path = folder / "run.tkperf"

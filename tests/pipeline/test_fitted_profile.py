@@ -253,7 +253,9 @@ def test_what_is_filled_and_what_is_tested_are_ranges_of_their_own() -> None:
 
 
 def test_an_amount_in_one_piece_is_as_much_as_it_says() -> None:
-    """An amount in one piece begins at the start of the range. An amount that exceeds the range is refused."""
+    """If a profile defines an amount without segments, the active range is one piece that consists of exactly this
+    amount. An amount that exceeds the permitted range is refused.
+    """
     profile = load_profile("pts-2.0")
     table = msgspec.structs.replace(profile.active_range, length="50%", amount="256MiB")
     assert fit_to_gib(profile.with_tables(table)).active_range.length_bytes == GIB // 4

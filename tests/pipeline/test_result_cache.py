@@ -99,7 +99,9 @@ def test_a_damaged_entry_is_made_again(
 
 
 def test_a_run_under_way_has_no_kept_results(measured: Path, cache: Path, analyses: list[RunResult]) -> None:
-    """A run in progress does not use cached results of an earlier end, and its own results are not cached."""
+    """A run in progress does not use the results that were cached when the run ended earlier, and the results of a run
+    in progress are not cached.
+    """
     read_results(measured)
     with measured.open("rb") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)

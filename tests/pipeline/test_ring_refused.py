@@ -98,8 +98,9 @@ def pretend_fio(monkeypatch: pytest.MonkeyPatch, version: tuple[int, int]) -> No
 def test_plan_looks_at_all_queue_depths_of_the_run(
     scratch: Path, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], test: str, says: str | None
 ) -> None:
-    """``tkperf plan`` checks all queue depths of a run, and not only that of the heaviest load. In ``cbw``, the
-    heaviest load has a queue depth of 32. Another load has a queue depth of 6, which fio before 3.39 rounds up to 8.
+    """``tkperf plan`` checks all queue depths of a run, and not only the queue depth of the heaviest load. In ``cbw``,
+    the heaviest load has a queue depth of 32. Another load has a queue depth of 6, which fio before 3.39 rounds up to
+    8.
     """
     audits: list[Audit] = []
 

@@ -46,7 +46,7 @@ def test_a_stop_while_the_file_is_made_leaves_nothing(tmp_path: Path, monkeypatc
 
 def test_a_run_file_that_is_gone_is_not_said_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the file of a run is removed or moved during the run, the run fails, and the message does not propose to
-    resume it.
+    resume the run.
     """
 
     def lose_file_and_fail(*_: object, **__: object) -> None:

@@ -169,8 +169,8 @@ def plan_megaraid(*tests: str, **wishes: Any) -> RunPlan:
 
 @pytest.mark.usefixtures("tools")
 def test_a_set_that_was_overwritten_is_not_as_new() -> None:
-    """If the purge of a set overwrote it, the set does not count as new in write saturation, because that test begins
-    in this state. The other tests fill the set first.
+    """If the purge of a set overwrote the set, the set does not count as new in write saturation, because that test
+    begins with the set as the purge left it. The other tests fill the set first.
     """
     (warning,) = plan_megaraid("iops", "writesat").warnings
     assert (warning.code, warning.test) == ("not-as-new", "writesat")
@@ -208,8 +208,8 @@ def test_the_members_behind_a_controller_are_known() -> None:
     ],
 )
 def test_what_a_set_will_hold_is_never_said_too_high(level: int, members: list[int], least: int, most: int) -> None:
-    """The capacity that tkperf states before it creates a set never exceeds the real capacity. It is computed from the
-    sizes of the members.
+    """The capacity that tkperf states before it creates a set never exceeds the real capacity. tkperf computes the
+    stated capacity from the sizes of the members.
     """
     names = tuple(f"/dev/sd{letter}" for letter in "bcde"[: len(members)])
     config = RaidConfig(devices=names, raidlevel=level, type="sw_mdadm")

@@ -148,8 +148,9 @@ rounds = 3
 
 
 def test_a_load_that_also_runs_alone_is_compared_with_itself(tmp_path: Path) -> None:
-    """If a load of a combination also ran alone in another section, a finding states by which factor the other loads
-    increase its latency, or which share of its rate the load reaches without an offered rate.
+    """If a load of a combination also ran alone in another section, a finding compares both results. For a load with an
+    offered rate, the finding states by which factor the other loads increase the latency. For a load without an offered
+    rate, the finding states which share of its rate alone the load reaches.
     """
     (tmp_path / "mix.toml").write_text(ALONE_AND_TOGETHER)
     done = call(
@@ -197,7 +198,7 @@ def test_the_seconds_of_streams_add_up_to_those_of_the_step(run_path: Path) -> N
 @pytest.mark.parametrize("name", ["Rounds", "Long"])
 def test_every_stream_has_intervals(run_path: Path, name: str) -> None:
     """The means of a stream, of its trims and of its flushes have intervals. The mean of a load that runs alone also
-    has one.
+    has an interval.
     """
     cells = {name_stream(cell.workload): cell for cell in section_of(run_path, name).cells}
     assert tuple(cells) == NAMES
@@ -312,8 +313,8 @@ def test_the_first_screen_names_each_stream_with_its_answer(run_path: Path) -> N
 
 
 def test_a_stream_that_missed_its_offered_rate_says_so(run_path: Path) -> None:
-    """If a stream has a backlog, its headline is an alarm. It contains the rate of the stream and its share of the
-    offered rate.
+    """If a stream has a backlog, its headline is an alarm. The headline contains the rate of the stream and states
+    which share of the offered rate this is.
     """
     section = section_of(run_path, "Rounds")
     (log,) = (stream for stream in find_streams(section) if stream.name == "log")

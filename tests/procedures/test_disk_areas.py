@@ -34,8 +34,8 @@ TKPERF = load_profile("tkperf-2.2")
 
 @given(st.integers(min_value=128 * 4096, max_value=1 << 45))
 def test_areas_are_equal_disjoint_aligned_and_in_order(active_range_bytes: int) -> None:
-    """A disk is divided into 128 equal, aligned areas without gaps, in order from its start. At its end, less than 128
-    units of 4 KiB remain.
+    """A disk is divided into 128 equal, aligned areas without gaps, in order from its start. At the end of the disk,
+    fewer than 128 units of 4 KiB remain.
     """
     areas = cut_into_areas(TKPERF.table(HardDiskTable), active_range_bytes)
     assert len(areas) == 128

@@ -262,7 +262,9 @@ def test_looking_ahead_the_worst_drive_is_the_one_that_keeps_up() -> None:
     ],
 )
 def test_a_mistake_in_the_tables_is_named(change: tuple[str, str], reason: str) -> None:
-    """A mistake in the tables of these tests is refused with file, key and reason before tkperf touches a device."""
+    """A mistake in the tables of these tests is refused before tkperf accesses a device. The message contains the file,
+    the key and the reason.
+    """
     text = (Path(__file__).parents[2] / "src/tkperf/procedures/profiles/myce.toml").read_text()
     assert change[0] in text
     with pytest.raises(ProfileError) as caught:

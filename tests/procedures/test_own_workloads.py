@@ -335,8 +335,8 @@ rounds = 1
 
 
 def test_sizes_of_a_loop_that_the_device_cannot_address_are_left_out(tmp_path: Path) -> None:
-    """tkperf omits, with a warning, block sizes of a loop that the device cannot address. A load with a fixed block
-    size that the device cannot address is refused.
+    """If the device cannot address some block sizes of a loop, tkperf omits these block sizes and prints a warning. A
+    load with a fixed block size that the device cannot address is refused.
     """
     plan = plan_run(request_of(tmp_path, LOOPED, "sim:nvme-4kn"))
     (walked,) = plan.tests
@@ -396,7 +396,7 @@ longest_s = 10
     ],
 )
 def test_a_stream_has_to_fit_in_its_part_of_the_range(tmp_path: Path, access: str, kib: int, says: str) -> None:
-    """If a stream does not fit into its part of the range, it is refused before the range is filled."""
+    """If a stream does not fit into its part of the range, the stream is refused before the range is filled."""
     text = PART_OF_THE_RANGE.replace("ACCESS", access).replace("= 1024", f"= {kib}")
     assert plan_run(request_of(tmp_path, text, "sim:sata-ssd")).fitted.tests
     with pytest.raises(UsageError, match=says):
@@ -408,8 +408,8 @@ def test_a_stream_has_to_fit_in_its_part_of_the_range(tmp_path: Path, access: st
     [(0, 0.25, 0, MIB // 4), (64, 128, 64 * MIB, 64 * MIB), (64, None, 64 * MIB, 192 * MIB)],
 )
 def test_a_part_of_the_range_in_bytes_is_exact(begin_mib: float, end_mib: float | None, first: int, size: int) -> None:
-    """If a part of the range is given in MiB, it begins and ends exactly at these bytes of the active range. If the
-    file gives no end, the part ends at the end of the range.
+    """If the file gives a part of the range in MiB, the part begins and ends exactly at the given offsets in the active
+    range. If the file gives no end, the part ends at the end of the active range.
     """
     load = Load(
         access=Access.RANDOM, read_percent=0, block_size_kib=4, range_begin_mib=begin_mib, range_end_mib=end_mib
@@ -419,7 +419,7 @@ def test_a_part_of_the_range_in_bytes_is_exact(begin_mib: float, end_mib: float 
 
 
 def test_a_part_beyond_the_range_is_refused() -> None:
-    """A part of the range in MiB is refused if it exceeds the active range, and is not shortened."""
+    """If a part of the range in MiB exceeds the active range, tkperf refuses the part and does not shorten it."""
     load = Load(access=Access.RANDOM, read_percent=0, block_size_kib=4, range_end_mib=512)
     with pytest.raises(UsageError, match=r"0 to 512 MiB is beyond the end of the active range of 268\.4 MB"):
         workload_of(load, load_profile("pts-e-1.1"), 256 * MIB)

@@ -98,8 +98,8 @@ def test_iops_is_purge_fill_and_rounds_of_56_cells_in_the_mandatory_order() -> N
 
 
 def test_iops_tracks_random_4k_writes_by_key() -> None:
-    """Only the cell of random 4 KiB writes decides about steady state. Variation in this cell prevents steady state,
-    but variation in other cells does not.
+    """Only the cell of random 4 KiB writes determines steady state. Variation in this cell prevents steady state, but
+    variation in other cells does not.
     """
 
     def others_jump(phase: Phase, cell: Workload) -> float:

@@ -155,7 +155,9 @@ def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
     ],
 )
 def test_a_mistake_is_named_with_file_key_and_reason(old: str, new: str, key: str, reason: str) -> None:
-    """A typing error or an impossible value in a profile is refused immediately, with file, key and reason."""
+    """A typing error or an impossible value in a profile is refused immediately. The message contains the file, the key
+    and the reason.
+    """
     assert old in TEXT
     with pytest.raises(ProfileError) as caught:
         parse_profile(TEXT.replace(old, new, 1), file="mine.toml")
@@ -289,8 +291,8 @@ def test_a_block_size_is_left_out_only_of_the_tests_to_run() -> None:
 
 
 def test_the_step_length_leaves_the_times_of_write_saturation() -> None:
-    """The option for the step length does not change the times of write saturation. It still lasts 24 h, and a slice is
-    judged every 30 minutes.
+    """The option for the step length does not change the times of write saturation. Write saturation still lasts 24 h,
+    and a slice is judged every 30 minutes.
     """
     for step_s, longest_s in ((120.0, 86400), (60.0, 86400), (5.0, 86400), (1.0, 20_000)):
         profile = apply_options(load_profile("pts-e-1.1"), step_s=step_s)
@@ -325,7 +327,9 @@ def test_a_profile_may_leave_out_tests() -> None:
 
 
 def test_a_table_of_no_test_is_a_mistake() -> None:
-    """A table that belongs to no test is refused. Otherwise a typing error in its name would make a test disappear."""
+    """A table that belongs to no test is refused. Otherwise a typing error in the name of a table would make a test
+    disappear.
+    """
     with pytest.raises(ProfileError, match=r"mine.toml, key latencyy: choose from name"):
         parse_profile(TEXT.replace("[latency]", "[latencyy]"), file="mine.toml")
 
@@ -399,7 +403,7 @@ def test_the_page_on_profiles_names_every_profile() -> None:
 
 @pytest.mark.parametrize("table", [*SHARED_TABLES, *(test.table for test in TESTS)])
 def test_an_optional_key_says_what_is_taken_without_it(table: type[ProfileTable]) -> None:
-    """The explanation of an optional key contains its default. The explanation of a required key contains none."""
+    """The explanation of an optional key contains its default. The explanation of a required key has no default."""
     for field in msgspec.structs.fields(table):
         (key,) = (each for each in explain_keys(table) if each.name == field.name)
         assert key.meaning, "every key says what it means: give its type a means(...)"

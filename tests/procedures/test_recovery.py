@@ -156,8 +156,8 @@ def test_host_idle_recovery_leaves_the_device_idle_exactly() -> None:
 
 
 def test_cross_stimulus_recovery_asks_for_its_groups_back_to_back() -> None:
-    """XSR of PTS-E 1.1 runs a purge. It then writes sequential 1024 KiB for 8 h, random 8 KiB for 6 h and sequential
-    1024 KiB for 8 h at TC 1 / QD 32, in slices of a minute.
+    """XSR of PTS-E 1.1 runs a purge. It then writes blocks of 1024 KiB sequentially for 8 h, blocks of 8 KiB randomly
+    for 6 h, and blocks of 1024 KiB sequentially for 8 h. All writes use TC 1 / QD 32 and slices of a minute.
     """
     phases, _, outcomes = run("xsr")
     assert isinstance(phases[0], Purge)
@@ -446,8 +446,8 @@ def test_the_histogram_of_write_saturation_may_have_its_own_demand() -> None:
     ],
 )
 def test_a_slip_in_their_tables_is_named(old: str, new: str, found: str) -> None:
-    """A mistake in the tables of the recovery tests is refused in one line with file, key and reason, before any phase
-    runs.
+    """A mistake in the tables of the recovery tests is refused before any phase runs. The message is one line with the
+    file, the key and the reason.
     """
     text = (Path(__file__).parents[2] / "src/tkperf/procedures/profiles/pts-e-1.1.toml").read_text()
     assert old in text

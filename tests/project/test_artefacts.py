@@ -109,7 +109,7 @@ def test_the_wheel_contains_all_that_is_needed(artefacts: Artefacts) -> None:
 
 
 def test_the_metadata_names_license_and_python(artefacts: Artefacts) -> None:
-    """The metadata names the license, its files, and each version of Python with which the tests ran."""
+    """The metadata names the license, the license files, and each version of Python with which the tests ran."""
     metadata = artefacts.metadata()
     assert metadata["License-Expression"] == "Apache-2.0 AND OFL-1.1"
     files = metadata.get_all("License-File") or []

@@ -244,8 +244,8 @@ def test_uninstall_takes_the_folders_that_it_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bin/tkperf", "lib/tkperf/bin", "share/zsh/site-functions/_tkperf"])
 def test_files_of_others_are_not_replaced(tmp_path: Path, name: str) -> None:
-    """An installation does not replace files of other programs, such as the tkperf of TKperf 2.2. In this case, it
-    creates no files.
+    """An installation does not replace files of other programs, such as the tkperf of TKperf 2.2. In this case, the
+    installation creates no files.
     """
     (tmp_path / name).parent.mkdir(parents=True)
     (tmp_path / name).write_text("of somebody else")

@@ -55,7 +55,7 @@ def release(check: Any, tmp_path: Path) -> Any:
 
 
 def test_the_tree_must_be_clean(check: Any, release: Any) -> None:
-    """A release requires a clean work tree, because it contains only committed files."""
+    """A release requires a clean work tree, because a release contains only committed files."""
     check.check_tree(release)
     (release.checkout / "forgotten.py").touch()
     with pytest.raises(check.CheckError, match=r"forgotten\.py"):
@@ -84,8 +84,8 @@ def test_the_commit_must_have_a_tag(check: Any, release: Any) -> None:
 
 
 def test_words_and_promises_must_name_the_release(check: Any, release: Any) -> None:
-    """The changelog must contain the version with its date, README must not contradict it, and the promises of each
-    version X.Y.0 must be recorded.
+    """The changelog must contain the version with its date, README must not contradict the changelog, and the promises
+    of each version X.Y.0 must be recorded.
     """
     git(release.checkout, "tag", "v3.0.0")
     check.check_words(release)

@@ -1,5 +1,5 @@
-"""Runs of several days. Their need for memory grows only slightly with time, and their files are small enough to be
-sent by mail. The tests count bytes and do not measure time.
+"""Runs of several days. The memory that tkperf needs for such a run grows only slightly with time, and the run files
+are small enough to be sent by mail. The tests count bytes and do not measure time.
 """
 
 from __future__ import annotations

@@ -76,8 +76,8 @@ def test_axe_finds_nothing_in_what_a_click_opens(browser: Browser, report: Path,
 
 @pytest.mark.report_of("iops")
 def test_axe_would_find_something(browser: Browser, report: Path) -> None:
-    """axe-core reports a picture without a text alternative, and grey text on a grey background. This proves that its
-    rules are active.
+    """axe-core reports a picture without a text alternative, and grey text on a grey background. These reports prove
+    that the rules of axe-core are active.
     """
     with opened(browser, report) as page:
         page.evaluate(

@@ -127,8 +127,9 @@ def test_hostile_text_is_inert(tmp_path: Path) -> None:
 
 
 def test_half_a_surrogate_ends_no_page(run_file: Path, tmp_path: Path) -> None:
-    """Half of a surrogate pair does not prevent the creation of a page. JSON from another program can contain it, but
-    UTF-8 cannot, so the reader replaces it. In this test, it is in the title of every chart.
+    """Half of a surrogate pair does not prevent the creation of a page. JSON from another program can contain such a
+    half, but UTF-8 cannot, so tkperf replaces the half when it reads the JSON. In this test, the half is in the title
+    of every chart.
     """
     path = Path(shutil.copy(run_file, tmp_path))
     with closing(sqlite3.connect(path)) as database, database:

@@ -113,7 +113,9 @@ def test_exceedance_is_what_confidence_leaves() -> None:
 
 @given(latency_lists)
 def test_exceedance_in_numbers(latencies_ns: list[int]) -> None:
-    """At each edge of a bucket, the exceedance is exactly the share of the I/Os that took longer. It is never 0."""
+    """At each edge of a bucket, the exceedance is exactly the share of the I/Os that took longer. This share is never
+    0.
+    """
     rows = find_buckets(io_stats(latencies_ns))
     points = list(exceedance_points(rows))
     assert [us for us, _ in points] == [edge for row in rows for edge in row[:2]][:-1]

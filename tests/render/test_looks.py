@@ -167,8 +167,8 @@ def test_every_colour_can_be_seen_on_light_and_on_dark_pages() -> None:
 
 
 def test_curves_have_the_contrast_of_text_on_dark_pages() -> None:
-    """On dark pages, the contrast of curves is not lower than that of text. The style sheet makes them brighter in the
-    plot and in the legend.
+    """On dark pages, the contrast of curves is not lower than that of text. The style sheet makes the curves brighter
+    in the plot and in the legend.
     """
     style = (TEMPLATES / "styles.css.j2").read_text("utf-8")
     assert ".role-mark, .role-legend-symbol) { filter: brightness({{ brighter }}); }" in style

@@ -43,7 +43,7 @@ HOSTILE = '#eval("1") $x$ *b* </script>\u202eRTL\0\x1b[31m' + "W" * 10_000
 DEVICE = {
     "model": "Model 9000",
     "serial": "SERIAL42",
-    "firmware": "1−2≤3→4",  # noqa: RUF001 - signs of print
+    "firmware": "1−2≤3→4",  # noqa: RUF001 - typographic characters
     "kind": "simulated drive",
     "capacity_bytes": 240_057_409_536,
 }
@@ -59,7 +59,7 @@ def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def small_run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the file of a run with one test. It is used for rules that apply to a document of any size."""
+    """Return the file of a run with one test. Tests use this file for rules that apply to a document of any size."""
     folder = tmp_path_factory.mktemp("small")
     simulate(folder, run_info(device=DEVICE, notices=("SIMULATED: a model",)), suite={"iops": SSD_TESTS["iops"]})
     return folder / "run.tkperf"
@@ -108,7 +108,7 @@ def text_of(printed: bytes, folder: Path, order: str = "-layout") -> list[str]:
 
 
 def flow_of(printed: bytes, folder: Path) -> str:
-    """Return all text of the PDF in the order of the print, one column after the other."""
+    """Return all text of the PDF in the order of the content stream, one column after the other."""
     return " ".join(" ".join(text_of(printed, folder, "-raw")).split())
 
 

@@ -140,8 +140,8 @@ def test_equal_seconds_take_hardly_anything() -> None:
 
 @given(st.integers(0, 10**6), st.binary(min_size=0, max_size=6), st.integers(0, 6), st.booleans())
 def test_damage_is_an_error_or_other_seconds(at: int, put: bytes, gone: int, inside: bool) -> None:
-    """A damaged blob causes an error or leads to other seconds. The damage may be in its stored bytes or in the
-    compressed data.
+    """A damaged blob causes an error or leads to other seconds. The damage may be in the compressed bytes of the blob,
+    or in the data before compression.
     """
     whole = kept(noise(3, ios=200))
     for which, blob in enumerate(whole):

@@ -450,8 +450,8 @@ def read_all(path: Path) -> str:
 
 
 def test_a_page_that_is_listed_many_times_is_noticed(tmp_path: Path) -> None:
-    """A damaged file in which an inner page refers to the same page many times is detected, because the number of its
-    rows would exceed the number of its bytes.
+    """A damaged file in which an inner page refers to the same page many times is detected, because the file would then
+    contain more rows than bytes.
     """
     path = made(tmp_path, lambda db: many_steps(db, 3000))
     with closing(sqlite3.connect(path)) as db:

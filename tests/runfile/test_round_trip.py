@@ -331,8 +331,8 @@ def test_what_was_not_measured_is_null(tmp_path: Path) -> None:
 
 
 def test_text_that_is_not_unicode_does_not_end_a_run(tmp_path: Path) -> None:
-    """Text that is not valid Unicode, such as a path with invalid bytes, is written with escapes. It does not end a
-    run.
+    """Text that is not valid Unicode, such as a path with invalid bytes, is written with escapes. Such text does not
+    end a run.
     """
     path, writer = a_run(tmp_path)
     odd = os.fsdecode(b"/x/\xff")
@@ -375,8 +375,8 @@ def test_a_run_is_readable_while_it_is_written(tmp_path: Path) -> None:
 
 
 def test_an_import_was_not_watched(tmp_path: Path) -> None:
-    """If a run was imported, its disturbances are not known, because tkperf did not watch the run. This is different
-    from no disturbances. Every output states this.
+    """If a run was imported, its disturbances are not known, because tkperf did not watch the run. Every output states
+    that the disturbances are not known, and never that no disturbances occurred.
     """
     path, writer = a_run(tmp_path, steps=2)
     writer.close()

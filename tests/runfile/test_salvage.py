@@ -57,7 +57,7 @@ def schema_pages(tmp_path_factory: pytest.TempPathFactory) -> int:
 
 
 def damaged(whole: Path, folder: Path, fill: bytes) -> Iterator[tuple[int, bytes, Path]]:
-    """Yield the file with one page replaced, once for each fifth page. Each item contains the page number counted from
+    """Yield the file with one page replaced, once for every fifth page. Each item contains the page number counted from
     0, the old content of the page, and the path.
     """
     data, path = whole.read_bytes(), folder / "run.tkperf"
@@ -139,8 +139,8 @@ def test_what_is_lost_is_disclosed(whole: Path, schema_pages: int, tmp_path: Pat
 
 
 def test_tests_whose_rows_are_lost_are_found_by_their_order(whole: Path, tmp_path: Path) -> None:
-    """If the page with the rows of the tests is lost, the tests are found by their order. This small table has only one
-    page. Without this rule, no step would belong to a test.
+    """If the page with the rows of the tests is lost, the tests are found by their order. The small table of the tests
+    has only one page. Without this rule, no step would belong to a test.
     """
     data = whole.read_bytes()
     at = next(

@@ -108,8 +108,8 @@ def test_a_load_alone_that_trims_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_step_that_lost_a_stream_is_left_out(tmp_path: Path) -> None:
-    """If a step lacks one of its streams, it is left out. Its load is not known, and the step must not count as another
-    load.
+    """If a step lacks one of its streams, the step is left out, because the load of the step is not known. The step
+    must not count as another load.
     """
     write_and_read(tmp_path, combined_step())
     with closing(sqlite3.connect(tmp_path / "a.tkperf")) as db, db:

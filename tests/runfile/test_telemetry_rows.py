@@ -38,7 +38,9 @@ READING = Reading(
 
 
 def test_a_reading_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """A reading is read back with all fields, including those that are not known. Readings are in the order of time."""
+    """A reading is read back with all fields, including those that are not known. Readings are in the order of their
+    times.
+    """
     path, writer = a_run(tmp_path)
     alone = Reading(at_s=0.5, drive="/dev/sda", source="hwmon", temperature_c=-3.0)
     writer(TelemetrySeen(reading=READING))
@@ -49,8 +51,8 @@ def test_a_reading_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_readings_are_kept_with_what_follows_them(tmp_path: Path) -> None:
-    """Readings are stored together with the next other row. Separate transactions would sync a disk every ten seconds.
-    No reading is lost at the end of the run.
+    """Readings are stored in the same transaction as the next row of another kind. Separate transactions would sync a
+    disk every ten seconds. No reading is lost at the end of the run.
     """
     path, writer = a_run(tmp_path)
     writer(TelemetrySeen(reading=READING))

@@ -45,7 +45,7 @@ COMPLETE = RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u")
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every event retry the write, and limit the waiting time at the end to one second."""
+    """Make every event retry the write, and limit the waiting time at the end of the run to one second."""
     monkeypatch.setattr(backlog, "REWRITE_EVERY_S", 0.01)
     monkeypatch.setattr(backlog, "RESCUE_AFTER_S", 0.2)
     monkeypatch.setattr(backlog, "LAST_WAIT_S", 1.0)
@@ -353,7 +353,7 @@ def test_a_reader_that_never_leaves_is_named(
     monkeypatch: pytest.MonkeyPatch,
     other_reader: Callable[[Path], subprocess.Popen[str]],
 ) -> None:
-    """If a reader never ends, the error names it. The whole run is then saved in another file."""
+    """If a reader never ends, the error names this reader. The whole run is then saved in another file."""
     monkeypatch.setattr(backlog, "READER_WAIT_S", 0.05)
     path, writer = a_run(tmp_path, steps=1)
     other_reader(path)
@@ -396,8 +396,8 @@ def fill(folder: Path) -> Path:
 @pytest.mark.root
 @pytest.mark.usefixtures("at_once")
 def test_a_disk_really_full_for_a_while(small_disk: Path) -> None:
-    """If steps did not fit on a full disk, they are written as soon as space is free. They are complete and in
-    order.
+    """If steps did not fit on a full disk, they are written as soon as space is free. The file then contains all steps,
+    in order.
     """
     path, writer = a_run(small_disk, steps=2)
     ballast = fill(small_disk)
@@ -417,8 +417,8 @@ def test_a_disk_really_full_for_a_while(small_disk: Path) -> None:
 @pytest.mark.root
 @pytest.mark.usefixtures("at_once")
 def test_a_disk_really_full_to_the_end(small_disk: Path, rescues: Path) -> None:
-    """If a disk remains full, this causes an error but no loss. The stored steps remain, and the whole run is saved in
-    another folder.
+    """If a disk remains full, the run ends with an error, but no data are lost. The stored steps remain, and the whole
+    run is saved in another folder.
     """
     path, writer = a_run(small_disk, steps=2)
     fill(small_disk)

@@ -112,8 +112,8 @@ def test_what_is_not_tracked_or_accepted_keeps_no_window(chosen: Callable[[StepS
 
 
 def test_a_host_that_always_disturbs_ends_after_the_most_rounds() -> None:
-    """On a host that always disturbs, a section ends after the maximum number of rounds. The section is not steady, and
-    the reason is reported.
+    """On a host that disturbs every step, a section ends after the maximum number of rounds. The section is not steady,
+    and the reason is reported.
     """
     events, _ = run(lambda _: True)
     outcome = outcome_of(events)
@@ -142,7 +142,10 @@ def test_a_stream_goes_on_until_its_slices_are_undisturbed() -> None:
 
 
 def test_a_replay_decides_the_same() -> None:
-    """If the log is replayed with a new procedure, the verdicts and the end are the same as in the run."""
+    """If a new object of the same procedure replays the log, the verdicts are the same as in the run, and the replay
+    ends at the same step. If the profile of the replay accepts disturbances and the profile of the run did not, the
+    replay reports an error.
+    """
     events, _ = run(in_round(3, TRACKED))
     records: list[Logged] = []
     for event in events:

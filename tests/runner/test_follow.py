@@ -151,8 +151,8 @@ def test_a_test_of_the_users_own_and_a_search_are_followed(watch: Callable[..., 
 
 
 def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
-    """If a run was resumed, a follower does not report steps that the resumption replaced as results. The follower
-    shows the round that is measured again.
+    """If a run was resumed, the results that a follower reports do not contain the steps that the resumption replaced.
+    The follower shows the round that is measured again.
     """
     folder, path = tmp_path / "first", tmp_path / "run.tkperf"
     plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=("iops", "lat"))

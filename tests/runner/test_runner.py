@@ -293,7 +293,9 @@ class RestingEngine(SpyEngine):
 
 
 class UsedTarget(FreeTarget):
-    """A target that has other users at the third check, and at later checks until the engine rests."""
+    """A target that has other users at the third check. If ``until_rest`` is true, the later checks find no other user
+    after the engine has stopped all I/O.
+    """
 
     def __init__(self, engine: RestingEngine, *, until_rest: bool) -> None:
         super().__init__()
@@ -309,8 +311,8 @@ class UsedTarget(FreeTarget):
 
 
 def test_helpers_of_a_killed_fio_are_not_other_users() -> None:
-    """If the check of the device finds a user, the engine ends everything that waits, and the check is repeated. The
-    user may be a helper of a fio that was killed.
+    """If the check of the device finds another user, the engine stops all I/O and all prepared loads, and the check is
+    repeated. The user may be a helper of a fio that was killed.
     """
     engine = RestingEngine()
     events = run(engine, ["iops"], UsedTarget(engine, until_rest=True))
@@ -318,7 +320,9 @@ def test_helpers_of_a_killed_fio_are_not_other_users() -> None:
 
 
 def test_another_user_of_the_device_still_ends_the_run() -> None:
-    """If the user of the device remains after the engine has ended everything that waits, the run ends."""
+    """If the other user of the device remains after the engine has stopped all I/O and all prepared loads, the run
+    ends.
+    """
     engine = RestingEngine()
     target = UsedTarget(engine, until_rest=False)
     with pytest.raises(RefusedError):

@@ -42,7 +42,8 @@ def test_a_module_of_ours_does_not_outlive_us() -> None:
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as ours:
         assert ours.stdout is not None
         pid = int(ours.stdout.readline())
-        # At first, the new process is a fork of this process, and then it is setpriv. Wait until it is neither of them.
+        # At first, the new process is a fork of this process, and then it is setpriv. Wait until the new process is
+        # neither of them.
         command = Path(f"/proc/{pid}/cmdline")
         _wait_until(lambda: command.read_bytes().split(b"\0")[1:4] == [b"-P", b"-m", b"json.tool"])
         os.kill(pid, signal.SIGSTOP)
@@ -108,8 +109,8 @@ def test_a_program_that_prints_without_end_fills_no_memory(monkeypatch: pytest.M
 
 
 def test_a_program_whose_child_goes_on_has_ended() -> None:
-    """A program counts as ended when it exits, even if one of its child processes still holds its pipes. Its own output
-    is returned.
+    """A program counts as ended when it exits, even if one of its child processes still holds its pipes. The program's
+    own output is returned.
     """
     done = run_command(["sh", "-c", "echo said; sleep 20 & exit 3"], timeout_s=60)
     assert (done.exit_status, done.stdout) == (3, "said\n")

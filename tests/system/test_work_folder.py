@@ -161,7 +161,7 @@ def test_a_lack_of_descriptors_leaves_no_folder(free: int, places: list[Path]) -
 
 def test_a_folder_whose_maker_was_killed_before_it_had_its_name_goes_later(places: list[Path]) -> None:
     """If a process is killed while it creates a folder and before the folder has its final name, the folder is removed
-    only later. Another process may be about to lock it.
+    only later, because another process may be about to lock it.
 
     A folder with content that was never locked is never removed.
     """

@@ -178,8 +178,8 @@ def test_a_query_is_parsed_once_it_is_known_to_be_short(monkeypatch: pytest.Monk
 
 @given(st.lists(st.tuples(st.sampled_from([*PARAMETERS, "x", ""]), st.text(max_size=300)), max_size=80))
 def test_what_passes_the_bounds_has_a_short_page(pairs: list[tuple[str, str]]) -> None:
-    """If a query is within the limits, the page that answers it is at most a fixed number of times as long as the
-    address.
+    """If a query is within the limits, the page that answers the query is longer than the address by at most a fixed
+    factor.
     """
     query_string = urlencode(pairs).encode()
     scope: Scope = {"raw_path": b"/", "path": "/", "headers": [], "query_string": query_string}

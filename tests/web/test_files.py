@@ -47,8 +47,8 @@ def test_a_file_that_grew_is_the_same(known: KnownFile) -> None:
 
 
 def test_a_link_in_its_place_is_refused(known: KnownFile, tmp_path: Path) -> None:
-    """If a link replaces a known file, the link is refused even if it leads to the same file, because its target may
-    change at any moment.
+    """If a link replaces a known file, the link is refused even if it leads to the same file, because the target of the
+    link may change at any moment.
     """
     moved = path_of(known).rename(tmp_path / "elsewhere")
     path_of(known).symlink_to(moved)

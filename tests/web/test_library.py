@@ -351,8 +351,8 @@ def test_a_name_in_a_batch_ends_no_listing() -> None:
 
 def test_a_file_that_may_be_read_later_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a file cannot be read for a temporary reason, the library tries again. If the user may not open the file, if
-    the file is locked, or if the server was busy, it tries once a minute. If reading took too long, it tries less
-    often.
+    the file is locked, or if the server was busy, the library tries once a minute. If reading took too long, the
+    library tries less often.
 
     A damaged file is not tried again.
     """

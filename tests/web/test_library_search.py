@@ -94,8 +94,8 @@ def test_a_facet_counts_what_the_other_facets_leave() -> None:
 
 
 def test_a_batch_is_one_row_with_its_runs() -> None:
-    """A batch is one row, which contains those of its runs that were found. A batch without runs is listed only if the
-    user selected no words and no values of facets.
+    """A batch is one row. The row contains only the runs of the batch that the search found. A batch without runs is
+    listed only if the user selected no words and no values of facets.
     """
     listing = list_rows(
         {

@@ -147,7 +147,7 @@ def test_other_addresses_need_the_printed_token(tmp_path: Path) -> None:
 
 def test_a_unix_socket_is_the_users_alone(tmp_path: Path) -> None:
     """Only the user who started the server can open its Unix socket. The socket of a killed server is replaced, and a
-    socket in use is not replaced. The server removes its socket at its end.
+    socket in use is not replaced. The server removes its socket when it ends.
     """
     path = tmp_path / "serve.sock"
     with socket.socket(socket.AF_UNIX) as left:

@@ -160,8 +160,8 @@ def test_a_run_is_watched_to_its_end(served: Path) -> None:
 def test_another_file_in_its_place_is_not_watched(
     served: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If another file takes the place of a run or a batch, the server stops watching it. The new file may be a link
-    that leads out of the folder.
+    """If another file takes the place of a run or a batch, the server stops watching this run or batch. The new file
+    may be a link that leads out of the folder.
     """
     monkeypatch.setattr(jobs, "SHOW_EVERY_S", 0.1)
     path = tmp_path / "rack-01.tkperf"
@@ -191,8 +191,9 @@ def test_a_curve_begins_with_two_values() -> None:
 
 
 def test_the_window_is_drawn_with_its_limits_on_the_scale_of_its_values() -> None:
-    """In the chart of a window, the limits are half of the permitted range and slope above and below the average. They
-    use the same scale as the values. The fitted line ends at its computed value.
+    """In the chart of a window, lines for the limits are above and below the average, at a distance of half the
+    permitted range or half the permitted slope. These lines use the same scale as the values. The fitted line ends at
+    its computed value.
     """
     state = RunState()
     state.verdict = judge([3, 4, 5, 6, 7], [100.0, 104.0, 102.0, 108.0, 106.0], tracking="4k", unit="IOPS")

@@ -66,8 +66,8 @@ def test_jobs_that_fail_cost_their_own_page_only() -> None:
 
 
 def test_an_order_may_be_longer_than_a_message() -> None:
-    """An order to a worker can be longer than a message. The paths of 200 run files may need 800 kB, but a single
-    message through a socket can contain only about 200 kB.
+    """The description of a job for a worker can be longer than a single message. The paths of 200 run files may need
+    800 kB, but a single message through a socket can contain only about 200 kB.
     """
 
     async def use(workers: Workers) -> bytes:
@@ -129,7 +129,7 @@ def test_a_job_that_is_given_up_before_it_reports_is_killed(tmp_path: Path, monk
 
 
 def test_one_pdf_at_a_time(tmp_path: Path) -> None:
-    """A second PDF waits for the first PDF, even if a process is free. Other jobs do not wait for it."""
+    """A second PDF waits for the first PDF, even if a process is free. Other jobs do not wait for a PDF."""
     files = [tmp_path / "first", tmp_path / "second"]
 
     async def use(workers: Workers) -> None:

@@ -281,7 +281,7 @@ def test_jobs_with_files_of_their_own_have_parts_of_the_range() -> None:
 
 def test_a_file_of_one_job_beside_the_device_of_another_is_refused() -> None:
     """A job without a filename is refused if another job names a device. fio would give this job a separate file, but
-    tkperf could place it only on the range of the other job.
+    tkperf could place the job only on the range of the other job.
     """
     (refusal,) = refusals_of(f"[global]\n{TIMED}rw=randread\nsize=64m\n[a]\nfilename=/dev/x\n[b]\n")
     assert "[b], no filename: another job uses /dev/x" in refusal
@@ -289,7 +289,7 @@ def test_a_file_of_one_job_beside_the_device_of_another_is_refused() -> None:
 
 def test_a_load_that_begins_late_has_slices_of_twice_its_delay() -> None:
     """If a load begins late, the slices are at least twice as long as the delay. The first slice then contains seconds
-    in which all loads run. The warm-up is rounded to whole slices, and a line of the output reports this.
+    in which all loads run. The warm-up is rounded to whole slices, and a line of the output reports the rounding.
     """
     written, options = convert(f"{GLOBAL}runtime=600\nramp_time=30\n[a]\nstartdelay=2\n[b]\nstartdelay=32\n")
     document = tomllib.loads(written)
@@ -357,7 +357,7 @@ def test_flushes_between_reads_are_carried_over_with_what_they_need() -> None:
     ],
 )
 def test_combinations_that_no_load_has_are_refused(options: str, reason: str) -> None:
-    """If a load of tkperf cannot combine some options, they are refused, and the message states what the user
+    """If a load of tkperf cannot combine some options, these options are refused, and the message states what the user
     can do.
     """
     assert reason in refusals_of(f"[a]\n{TIMED}{options}\n")[0]
@@ -396,8 +396,8 @@ def test_addresses_that_fio_would_not_repeat_are_said() -> None:
 
 
 def test_what_the_user_asks_for_beyond_the_file_is_said() -> None:
-    """The output lists the changes that --direct, --align-4k and --runtime made. They change a job only if the file
-    contains a different value or no value.
+    """The output lists the changes that --direct, --align-4k and --runtime made. Each of these three options changes a
+    job only if the job file contains a different value or no value.
     """
     text = "[a]\nioengine=libaio\nbuffered=1\nrw=write\n[b]\nstonewall\ndirect=1\nnorandommap\n"
     text += "rw=randread\nbssplit=8k/50:16k/50\n"

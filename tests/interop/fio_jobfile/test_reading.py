@@ -89,8 +89,8 @@ def test_global_sections_alone_are_one_job() -> None:
     ],
 )
 def test_what_is_no_job_file_is_one_clear_line(text: str, reason: str) -> None:
-    """If a text is not a job file, the error is a single line. It contains the file, the line number and the expected
-    form.
+    """If a text is not a job file, the error is a single line. This line contains the name of the file, the line number
+    and the expected form.
     """
     with pytest.raises(UsageError) as raised:
         values(text)

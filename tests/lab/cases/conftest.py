@@ -91,8 +91,8 @@ class Drive:
         return (Path("/sys/class/block") / self.name / attribute).read_text().strip()
 
     def write_pattern(self) -> None:
-        """Fill the drive with data that contains no zeros and no repetitions. The data consists of the same random MiB,
-        with a different number written into each sector of 4 KiB.
+        """Fill the drive with data in which no sector is zero and no two sectors are equal. The data consists of copies
+        of one random MiB, with a different number written into each sector of 4 KiB.
         """
         opened = os.open(self.path, os.O_WRONLY | os.O_DIRECT)
         with mmap.mmap(-1, 1 << 20) as block, os.fdopen(opened, "wb", buffering=0) as file:

@@ -26,7 +26,7 @@ MOST_OVERHEAD_US = 3000.0
 # step, the queue still contains the I/Os of the previous step. These numbers are chosen so that the old I/Os take only
 # 0.02 s of the ten seconds.
 THROTTLED = {200: 4, 1000: 16}
-# This answer time is so long that the emulated CPU adds less than the permitted 1 %.
+# This response time is so long that the emulated CPU adds less than the permitted 1 %.
 ANSWER_US, OUTSTANDING = 500_000, 16
 # scsi_debug answers each command after a new random time, which is uniformly distributed between 0 and this value.
 LONGEST_ANSWER_US = 100_000
@@ -78,8 +78,8 @@ def test_iops_of_a_throttled_drive(scsi: Drive, monitor: Monitor, tmp_path: Path
 
 
 def test_iops_of_a_drive_of_known_answer_time(tmp_path: Path) -> None:
-    """The measured IOPS of a null_blk device equal the number of outstanding I/Os divided by the answer time. The queue
-    of the device is larger than the number of outstanding I/Os.
+    """The measured IOPS of a null_blk device equal the number of outstanding I/Os divided by the response time. The
+    queue of the device is larger than the number of outstanding I/Os.
     """
     known_iops = OUTSTANDING / (ANSWER_US / 1e6)
     with null_device(ANSWER_US, places=4 * OUTSTANDING) as device:

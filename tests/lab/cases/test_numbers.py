@@ -17,7 +17,7 @@ import pytest
 
 from tests.lab.cases.conftest import Drive, shell, tkperf
 
-# This answer time is so long that the emulated CPU adds only a small share of it, even on a busy host.
+# This response time is so long that the time that the emulated CPU adds is only a small share, even on a busy host.
 ANSWER_US = 50_000
 THROTTLED_ANSWER_US = 20_000
 PROFILE = Path(__file__).parent / "lab.toml"
@@ -47,8 +47,8 @@ def slow_device() -> Iterator[Path]:
 
 @pytest.fixture
 def throttled_device() -> Iterator[Path]:
-    """Yield a null_blk device that answers slowly and handles one I/O at a time. It reaches at most 50 IOPS at any
-    offered rate.
+    """Yield a null_blk device that answers slowly and handles one I/O at a time. The device reaches at most 50 IOPS,
+    regardless of the offered rate.
     """
     with null_device(THROTTLED_ANSWER_US, places=1) as path:
         yield path
@@ -185,8 +185,8 @@ def _traced_writes() -> Iterator[list[Traced]]:
 
 
 def _gaps_at_changes_s(writes: list[Traced], sizes: tuple[int, ...]) -> list[float]:
-    """Return the gaps at changes of the block size. A gap lasts from the last completion before a change to the first
-    issue after it.
+    """Return the gaps at changes of the block size. A gap lasts from the last completion before a change to the issue
+    of the first I/O after this change.
     """
     gaps = []
     for before, after in pairwise(sizes):

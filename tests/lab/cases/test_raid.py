@@ -50,8 +50,8 @@ def run(folder: Path, members: list[Drive], level: int, *arguments: object) -> t
     ],
 )
 def test_level(members: list[Drive], tmp_path: Path, level: int, count: int, tests: tuple[str, ...]) -> None:
-    """For each RAID level, the members are purged and written twice completely, and the set is measured. No part of the
-    set remains afterwards.
+    """For each RAID level, the members are purged, each member is written completely twice, and the set is measured. No
+    part of the set remains afterwards.
     """
     used = members[:count]
     before = [member.written_bytes() for member in used]

@@ -23,7 +23,8 @@ result_cache.describe_maker()
 
 
 def run_warm(arguments: list[str], limit_s: float) -> tuple[int, str, str]:
-    """Run ``tkperf`` with these arguments. Return exit status, stdout and stderr, in the form for a separate process.
+    """Run ``tkperf`` with these arguments. Return exit status, stdout and stderr, as a separate process would produce
+    them.
 
     Raises:
         TimeoutError: The command took longer than ``limit_s``, and was killed.

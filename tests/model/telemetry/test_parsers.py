@@ -313,8 +313,8 @@ def test_sas_counts_billions_of_bytes(version: str) -> None:
 
 @pytest.mark.parametrize("version", SMARTCTL)
 def test_nvme_by_smartctl_is_the_same_log_in_celsius(version: str) -> None:
-    """On a host without nvme-cli, smartctl provides the same values from the NVMe log. It prints the temperature in
-    degrees Celsius.
+    """On a host without nvme-cli, smartctl provides the same values from the NVMe log. smartctl prints the temperature
+    in degrees Celsius.
     """
     reading = read(document("smartctl", "nvme", version))
     assert (reading.temperature_c, reading.critical_warning, reading.spare_percent) == (45, 0, 100)

@@ -1,4 +1,4 @@
-"""The terminal shows a comparison on one screen. The option ``--full`` shows all of it."""
+"""The terminal shows a comparison on one screen. The option ``--full`` shows the whole comparison."""
 
 from __future__ import annotations
 

@@ -88,8 +88,8 @@ def print_figures(figures: tuple[HeadlineView, ...], width: int) -> list[str]:
 
 
 def test_a_reason_that_several_figures_share_is_printed_once() -> None:
-    """If several headline figures have the same long reason, it is printed once, below the figures, and each figure
-    refers to it. In a terminal of 80 columns, this leaves enough space for labels of two lines.
+    """If several headline figures have the same long reason, this reason is printed once, below the figures, and each
+    figure refers to it. In a terminal of 80 columns, this leaves enough space for labels of two lines.
     """
     figures = (*map(neighbour, ("large-block reader", "writer without flushes")), neighbour("trimmer", ""))
     for width in (80, 200):
