@@ -453,7 +453,7 @@ def test_what_was_not_measured_is_left_out_and_few_values_say_nothing() -> None:
     assert find_levels(series) is None
     assert find_drops(series) == ()
     assert find_periodic_spikes(series) is None
-    with pytest.raises(ValueError, match="one place"):
+    with pytest.raises(ValueError, match="one position"):
         make_series([1, 2], [1.0])
 
 

@@ -340,7 +340,7 @@ def test_what_is_not_steady_says_by_how_much(values: Sequence[float], why: str) 
     section = replace(section, verdict=verdict, verdicts=(verdict,), window_verdicts=(verdict,))
     run = made_up_run("run", {"unheard of": [section]})
     found = build_findings(run.tests)[-1]
-    judged = "did not reach steady state" if verdict.judged else "has too few rounds for the rule of steady state"
+    judged = "did not reach steady state" if verdict.judged else "has too few rounds for the steady-state rule"
     assert (found.text, found.alarm) == (f"Rounds {judged}: {why}", verdict.judged)
 
 

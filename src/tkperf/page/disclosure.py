@@ -487,7 +487,7 @@ UNITS = (
 
 OVER_TIME = (
     "tkperf finds phases, drops and spikes in the recorded series, in addition to the specification: a rate may have "
-    "settled where the specification's rule of steady state is not met or has too few rounds. A settled rate stays "
+    "settled where the specification's steady-state rule is not met or has too few rounds. A settled rate stays "
     "within a tenth of its level, and changes by at most 3 % in the last quarter of the time. A drop falls at once to "
     "less than half of the level before. Its level is the median of the seconds that follow. Spikes are "
     "reported if there is less than 1 chance in 1,000 that their distances are equal by accident."

@@ -211,7 +211,7 @@ def _doubts(test: TestResult, section: SectionResult) -> Iterator[Finding]:
         why = "; ".join(describe_excess(one) for one in missed)
         text = f"{section.name} did not reach steady state: {why}"
     else:
-        text = f"{section.name} has too few rounds for the rule of steady state: {verdict.reason}"
+        text = f"{section.name} has too few rounds for the steady-state rule: {verdict.reason}"
     yield Finding(test=test.name, section=section.name, text=text, alarm=verdict.judged)
 
 
