@@ -275,7 +275,7 @@ def test_counters_that_do_not_count_are_not_compared() -> None:
 
 def test_a_drive_gives_its_samples_in_one_digest(tmp_path: Path) -> None:
     """The digest is computed from the beginning, the end and the samples of a drive. If any of these parts contains
-    data, the content does not count as zero.
+    data, the content does not count as zeros.
     """
     image = tmp_path / "image"
     subprocess.run(["truncate", "-s", "64M", image], check=True)

@@ -96,7 +96,7 @@ def chosen(offers: tuple[Offer, ...], name: str | None = None) -> PurgeMethod:
 
 def test_security_erase_leaves_no_password(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
     """Security erase uses the enhanced form if the drive reports support for it. tkperf records the password before it
-    sets the password, and clears the password at the end.
+    sets the password, and clears the password after the erase.
     """
     tools.update(supported=True, enhanced=True)
     notes: list[tuple[str, int]] = []
@@ -198,8 +198,8 @@ def test_the_next_start_can_unlock(tools: FakeTools, drive: DeviceIdentity) -> N
 
 
 def test_somebody_elses_password_is_reported(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """If the password of a drive was not set by tkperf, tkperf cannot clear it. The message explains how the user can
-    clear it.
+    """If the password of a drive was not set by tkperf, tkperf cannot clear this password. The error states that the
+    password is not the password of tkperf.
     """
     tools.update(supported=True, enabled=True, locked=True, password="secret")
     with pytest.raises(DeviceError, match="is not the password of tkperf"):

@@ -229,7 +229,7 @@ def test_a_node_that_is_taken_is_refused_before_anything_is_made(tools: FakeTool
 
 @pytest.mark.parametrize("fault", [{"device": "/dev/sdq"}, {"add_fails": True}])
 def test_what_was_made_in_vain_is_taken_away_again(tools: FakeTools, tmp_path: Path, fault: dict[str, object]) -> None:
-    """If the virtual drive has another name than DEVICE, or if storcli fails after it has created the virtual drive,
+    """If the virtual drive has a name other than DEVICE, or if storcli fails after it has created the virtual drive,
     tkperf removes the virtual drive again.
     """
     tools.update(**fault)
@@ -265,7 +265,7 @@ def test_the_drives_must_be_those_confirmed(tools: FakeTools, tmp_path: Path) ->
     ],
 )
 def test_a_set_that_is_not_as_wanted(tools: FakeTools, tmp_path: Path, state: dict[str, str], says: str) -> None:
-    """A degraded set, and a set that appears under another name than DEVICE, lead to an error."""
+    """A degraded set, and a set that appears under a name other than DEVICE, lead to an error."""
     tools.update(**state)
     raid = make_set(tmp_path)
 

@@ -33,7 +33,7 @@ def facts_of(device: Path) -> dict[str, object]:
 
 @contextmanager
 def attached_again(device: Path, image: Path, *options: str) -> Iterator[None]:
-    """Attach another file or device to a loop device, and restore the original file at the end."""
+    """Attach another part of the image to a loop device. After the block, attach the first 32 MiB of the image."""
     attach_again(device, *options, image)
     yield
     attach_again(device, "--sizelimit", str(32 * MIB), image)
@@ -51,8 +51,8 @@ def attached_again(device: Path, image: Path, *options: str) -> Iterator[None]:
 def test_another_part_behind_a_loop_device(
     options: tuple[str, ...], says: str, loop_device: MakeLoop, tmp_path: Path
 ) -> None:
-    """If another part of the image is behind the loop device, a resumption is refused. The path, the name of the image
-    and the size are unchanged in this test.
+    """If another part of the image is behind the loop device, a resumption is refused. The path and the name of the
+    image are unchanged in this test. The size changes only if the part has grown.
     """
     device, image = loop_device("--sizelimit", str(32 * MIB)), tmp_path / "loop0.img"
     recorded = facts_of(device)

@@ -586,8 +586,8 @@ def test_what_a_volume_lies_on(tmp_path: Path, fake_disk: Path) -> None:
 def test_a_loop_device_on_another_partition_of_the_system_disk(
     tmp_path: Path, fake_disk: Path, monkeypatch: pytest.MonkeyPatch, number: str
 ) -> None:
-    """A loop device is refused if it is stored on the system disk. This rule also applies if the system uses another
-    partition than the one below the loop device.
+    """A loop device is refused if it is stored on the system disk. This rule also applies if the system uses a
+    partition other than the one below the loop device.
     """
     loop_disk = tmp_path / "sys/devices/loop9"
     folders = {"8:2": fake_disk / "sdx2", "7:9": loop_disk, "259:7": loop_disk / "loop9p1"}

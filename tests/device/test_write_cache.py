@@ -62,8 +62,8 @@ def test_set_and_put_back(
 
 
 def test_set_again_after_a_purge_that_reset_the_drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a purge switched the write cache on, tkperf switches it off again. At the end, tkperf restores the state from
-    before the run.
+    """If a purge switched the write cache on, tkperf switches it off again. At the end of the run, tkperf restores the
+    state from before the run.
     """
     switch = FakeSwitch(True)
     cache = a_cache(tmp_path, monkeypatch, switch, "off")

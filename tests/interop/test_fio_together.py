@@ -230,8 +230,9 @@ def test_mixes_at_once_are_told_by_their_mix() -> None:
 def test_a_job_that_began_after_the_end_of_another_is_no_company(
     version: str, delay: str, ramp: str, is_at_once: bool
 ) -> None:
-    """A job that began after the end of another job did not run at the same time. The beginning is known from the job's
-    start time, or before fio 3.36 from ``startdelay``. If ``startdelay`` is a range, the beginning is not known.
+    """A job that began after the end of another job did not run at the same time as the other job. The job's start time
+    shows when the job began. Versions of fio before 3.36 do not report this time, so ``startdelay`` shows when the job
+    began. If ``startdelay`` is a range, the beginning is not known.
     """
     first = load("randread", version=version, options={"ramp_time": ramp})
     second = load("write", version=version, options={"startdelay": delay, "bs": "64k"})

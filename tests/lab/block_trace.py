@@ -137,8 +137,9 @@ def compare(cell: dict[str, Any], latencies: dict[str, list[float]]) -> dict[str
 def find_beyond(
     figures: dict[str, dict[str, float]], most_overhead_us: float, most_tail_overhead_us: float
 ) -> list[str]:
-    """Return the figures that differ by more than the permitted amount. The numbers of I/Os must be equal. The mean and
-    the percentiles may differ by the limit plus the stated overhead.
+    """Return the figures that differ by more than the permitted amount. The numbers of I/Os must be equal. The mean
+    according to tkperf may exceed the mean according to the trace by at most ``most_overhead_us``. A percentile may
+    differ by the permitted error of percentiles plus the stated overhead.
 
     Args:
         most_overhead_us: the most time that the path from fio to the kernel and back may add to the mean, p50 and p90.

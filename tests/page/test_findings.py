@@ -481,8 +481,8 @@ def test_steady_is_said_only_of_what_was_judged() -> None:
 
 
 def test_a_stream_that_still_falls_says_how_much() -> None:
-    """If a stream is still falling at its end, the sentence states the amount of this change. A change within noise is
-    not mentioned.
+    """If a stream is still falling at its end, the sentence states by how much the rate fell in the last quarter. If
+    the change is within noise, the sentence states only that the rate was still changing.
     """
     stream = saturated(steady=None)
     course = replace(stream.timelines[0], end_change_percent=-7.3, end_noise_percent=2.0)

@@ -46,8 +46,8 @@ def run_of(*, latency: bool = True, stream: SectionResult | None = None) -> RunR
 
 
 def stream_of(cached_bytes: float, *, throttled: bool = False, at_end: float = 281_000.0) -> SectionResult:
-    """Return a stream of writes whose rate falls from one level to another after ``cached_bytes``. At the end, its rate
-    is ``at_end``.
+    """Return a stream of writes whose rate falls from one level to another after ``cached_bytes``. At the end of the
+    stream, the rate is ``at_end``.
     """
     rates = [281_000.0] * 9 + [at_end]
     section = made_up_section("Write Saturation", {WRITE: rates}, stream=True, window=False, steady=None)
@@ -136,8 +136,8 @@ def test_a_cache_is_named_before_the_tiles(share: float, throttled: bool, is_nam
 
 @pytest.mark.parametrize(("at_end", "said"), [(281_000.0, ""), (260_000.0, ""), (48_000.0, ", and 48,000 at the end")])
 def test_a_rate_that_falls_further_after_the_cache_is_named(at_end: float, said: str) -> None:
-    """If the rate at the end is more than a tenth below the level after the cache, the tile about the cache also names
-    this final rate.
+    """If the rate at the end of the stream is more than a tenth below the level after the cache, the tile about the
+    cache also names this final rate.
     """
     first, *_ = headlines(run_of(stream=stream_of(0.105 * CAPACITY, at_end=at_end)))
     assert first.text == f"first 105.0 GB at 586,000 IOPS, then 281,000{said}"

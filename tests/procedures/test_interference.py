@@ -75,14 +75,14 @@ def phases(test: str, profile: object = PROFILE, length_bytes: int = 960 * GIB) 
 
 
 def measured(of: list[Phase], section: str) -> list[Workload]:
-    """Return the load of each measured round of a section. The warm-ups before the rounds are omitted."""
+    """Return the load of each measured round of a section. The lead-ins before the rounds are omitted."""
     rounds = (phase for phase in of if isinstance(phase, Round) and phase.section == section and not phase.warm_up)
     return [phase.steps[0].workload for phase in rounds]
 
 
 def test_each_cell_is_measured_once_and_the_first_again_at_the_end() -> None:
-    """Each cell is measured once, after a warm-up with the same load. The cells are all pairs of 11 read rates and 11
-    write rates, except the pair without I/O. The first cell is measured again at the end.
+    """Each cell is measured once, after a lead-in with the same load. The cells are all pairs of 11 read rates and 11
+    write rates, except the pair without I/O. The first cell is measured again at the end of the test.
     """
     ran = phases("interference")
     loads = measured(ran, GRID)
@@ -211,7 +211,7 @@ def test_both_tests_purge_and_precondition_first() -> None:
 
 def test_step_lengths_of_the_command_line_are_those_of_cells() -> None:
     """The option ``-rt`` sets the length of the cells of the grid and of the steps with neighbours. It does not change
-    the length of warm-ups.
+    the length of the lead-ins.
     """
     assert TABLE.scaled(2) == replace_cell(TABLE, 2)
     assert PROFILE.table(NeighboursTable).scaled(2).lead_in_s == PROFILE.table(NeighboursTable).lead_in_s

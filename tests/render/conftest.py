@@ -64,7 +64,7 @@ def visit(browser: Browser, report: Path) -> Iterator[Visit]:
     page = new_page(browser, 1300, 900)
     visit = Visit(page=page, path=report)
     yield visit
-    # In every test with this fixture, the page must print nothing on the console and must load no other file than its
+    # In every test with this fixture, the page must print nothing on the console and must load no file other than its
     # own.
     assert visit.said == []
     assert {url.split("#")[0] for url in visit.asked} == {report.as_uri()}

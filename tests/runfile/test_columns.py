@@ -196,8 +196,8 @@ def test_half_a_surrogate_becomes_a_question_mark() -> None:
 
 
 def test_packing_the_output_of_a_step_takes_little_memory() -> None:
-    """Compressing the output of a step needs memory in proportion to the output. The limit is necessary because the
-    output is compressed while the load is running. An earlier version needed 97 MB.
+    """Compressing the output of a step needs at most 100 times the memory of the output. This limit is necessary
+    because the output is compressed while the load is running. An earlier version needed 97 MB.
     """
     output = b'"clat_ns" : {"bins" : {"%d" : 17}}\n' * 1000
     tracemalloc.start()

@@ -126,8 +126,8 @@ def test_a_step_that_lost_a_stream_is_left_out(tmp_path: Path) -> None:
     ["[global]\nbs=4k\n\n[reader]\n\n[log_0]\n\n[_global]\n", "; SIMULATED step: reader + log 0 + global, together\n"],
 )
 def test_a_step_whose_streams_were_renamed_is_left_out(tmp_path: Path, job: str) -> None:
-    """If a stream has another name than in the job of its step, the step is left out, because tests find their streams
-    by name. Names that tkperf writes into a job with other characters are accepted.
+    """If the name of a stream differs from the name in the job of its step, the step is left out, because tests find
+    their streams by name. Names that tkperf writes into a job with other characters are accepted.
     """
     names = ("reader", "log 0", "global")
     streams = tuple(replace(one, name=name) for one, name in zip(COMBINATION.together, names, strict=True))

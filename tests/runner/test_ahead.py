@@ -15,7 +15,7 @@ A, B, C = (Step(workload=workload(block_size_bytes=size_bytes), duration_s=1.0) 
 
 def ahead_of(*phases: Round | Idle) -> Ahead:
     def procedure(_profile: object, _range: int) -> Procedure:
-        for phase in phases:  # noqa: UP028 - a tuple takes no answers
+        for phase in phases:  # noqa: UP028 - a tuple cannot receive answers
             yield phase
 
     test = replace(SSD_TESTS["iops"], procedure=procedure)

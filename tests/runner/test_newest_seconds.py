@@ -110,7 +110,7 @@ def test_the_beginning_of_a_long_step_is_one_sample(tmp_path: Path) -> None:
 
 def test_seconds_that_were_seen_under_way_are_not_told_again(tmp_path: Path) -> None:
     """Seconds that were reported while a step was running are not reported again. If a step has more seconds than one
-    reading returns, only the seconds after the last part are new at its end.
+    reading returns, only the seconds after the last part are new at the end of the step.
     """
     path, writer = a_run(tmp_path)
     samples = seconds_from(0, MOST_NEWEST_SECONDS + 500)

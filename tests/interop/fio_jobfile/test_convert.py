@@ -139,7 +139,9 @@ def test_what_is_kept(options: str, key: str, value: object) -> None:
     ],
 )
 def test_what_is_refused(option: str, reason: str) -> None:
-    """An option that cannot be converted is refused in one line with file, line, job, option and reason."""
+    """An option that cannot be converted is refused. The refusal is one line that names the file, the line, the job,
+    the option and the reason.
+    """
     assert refusals_of(f"[a]\n{TIMED}{option}\n") == [f"a.fio, line 6, [a], {option}: {reason}"]
 
 
