@@ -218,8 +218,8 @@ def test_io_of_others_is_flagged_in_the_steps_it_fell_into(reads: bool) -> None:
 
 
 def test_a_burst_in_a_long_step_is_flagged_and_placed() -> None:
-    """A burst of foreign I/O in a long step is flagged with its time. One second of heavy I/O does not change the mean
-    of an hour, but it changes the maximum.
+    """A burst of foreign I/O in a long step is flagged with its time. One second of heavy I/O hardly changes the mean
+    of a long step, but it changes the maximum.
     """
     seen = play(Model([Flow(401, 402, 60 * MB)]), [Step(1, 900)])
     (disturbance,) = seen[0].disturbances

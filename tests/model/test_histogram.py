@@ -29,7 +29,9 @@ def of(values: list[int]) -> Histogram:
 
 @given(st.integers(min_value=0, max_value=int(BUCKET_UPPER_NS[-1])))
 def test_a_latency_lies_within_its_bucket(value: int) -> None:
-    """Buckets cover all latencies without a gap. The width of a bucket never exceeds 1/64 of its values."""
+    """Buckets cover all latencies without a gap. A bucket is 1 ns wide, or its width exceeds 1/64 of its values by at
+    most 1 ns.
+    """
     bucket = bucket_of_ns(value)
     assert BUCKET_LOWER_NS[bucket] <= value <= BUCKET_UPPER_NS[bucket]
     width = int(BUCKET_UPPER_NS[bucket]) - int(BUCKET_LOWER_NS[bucket]) + 1
@@ -101,7 +103,7 @@ def test_ranks_are_those_found_by_counting(percent: float) -> None:
 
 @pytest.mark.parametrize("percent", REPORTED_PERCENTILES)
 def test_a_percentile_is_the_last_io_of_its_share(percent: float) -> None:
-    """A percentile is the latency of the slowest I/O in the given share of the fastest I/Os. For example, if 99,900 of
+    """Percentile p is the latency of the slowest I/O among the fastest p % of the I/Os. For example, if 99,900 of
     100,000 I/Os took 100 µs, the 99.9th percentile is 100 µs. If one more I/O is slow, the percentile is the latency of
     the slow I/Os.
     """

@@ -387,8 +387,8 @@ class Looked:
     ("planned_s", "looked_at_s"), [(60.0, [1, 11, 21, 31, 41, 51, 58, 59, 60]), (None, [*range(1, 61)])]
 )
 def test_threads_are_looked_at_when_it_matters(planned_s: float | None, looked_at_s: list[float]) -> None:
-    """tkperf examines threads when a step begins and in the last seconds of the step. If the end of the step is not
-    known, the threads are examined in every reading.
+    """tkperf examines threads when a step begins, every ten seconds during the step, and in the last seconds of the
+    step. If the end of the step is not known, the threads are examined in every reading.
     """
     host = Looked()
     watch = RunWatch(0.0, host=host)

@@ -90,7 +90,7 @@ def test_a_header_has_the_blocks_of_the_pts_with_what_is_known(tmp_path: Path) -
 
 
 def test_what_is_not_known_is_named_once_in_a_line(tmp_path: Path) -> None:
-    """Unknown facts are listed in one line at the end. A fact that the user stated is not among them."""
+    """The disclosure lists all unknown facts in one line. A fact that the user stated is not among them."""
     result = simulate(tmp_path, run_info(profile=QUICK))
     before = dict(build_disclosure(result))
     (line,) = before["Not known"]

@@ -123,7 +123,7 @@ def test_a_run_of_one_test_keeps_its_own_figures() -> None:
 )
 def test_a_cache_is_named_before_the_tiles(share: float, throttled: bool, is_named: bool) -> None:
     """A cache is named before the tiles if the rate falls after less than half of the capacity was written. This rule
-    does not apply if the drive was hot at that time.
+    does not apply if the drive was throttled at that time.
     """
     first, *others = headlines(run_of(stream=stream_of(share * CAPACITY, throttled=throttled)))
     assert (first.label == "Cache, 4 KiB random write") is is_named
