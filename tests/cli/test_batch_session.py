@@ -263,16 +263,21 @@ def test_drives_exchanged_before_a_resumption_are_refused_and_the_others_go_on(
     consent = folder / "yes.txt"
     consent.write_text("loop0\nloop1\nloop2\nloop3\n")
     words = batch(folder, *drives, others=("--parallel", "2", "-rt", "2"))
-    supervisor = subprocess.Popen(
-        [*WITH_SERIALS, *map(str, words), "--yes-destroy-file", consent],
-        env=ENV,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
     begun = folder / "b-loop1.tkperf"
-    wait_for(lambda: has_begun(begun))
-    supervisor.kill()
-    supervisor.wait()
+    said = folder / "said.txt"
+    with said.open("wb") as output:
+        supervisor = subprocess.Popen(
+            [*WITH_SERIALS, *map(str, words), "--yes-destroy-file", consent], env=ENV, stdout=output, stderr=output
+        )
+    try:
+        wait_for(lambda: has_begun(begun) or supervisor.poll() is not None)
+        assert supervisor.poll() is None
+    except AssertionError as failed:
+        failed.add_note(said.read_text(errors="replace"))
+        raise
+    finally:
+        supervisor.kill()
+        supervisor.wait()
     writer = find_writer(begun)
     assert writer is not None
     assert writer.pid
