@@ -128,8 +128,8 @@ def find_steady(series: FloatArray) -> Steady | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """The results for a number of steady windows: three shares in percent, and half of the median width of the interval
-    in percent.
+    """The results for a number of steady windows. Three values are shares of windows in percent. The fourth value is
+    the median half-width of the interval, in percent.
     """
 
     windows: int

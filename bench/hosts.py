@@ -206,7 +206,9 @@ while time.monotonic() < ends:
 
 
 def snapshot(seconds: float) -> None:
-    """Measure the duration of commits every half second, with and without continuous snapshots of a 100 MB file."""
+    """Measure how long a commit takes, with and without continuous snapshots of a 100 MB file. A commit happens every
+    half second.
+    """
     with tempfile.TemporaryDirectory(dir="/var/tmp") as temporary:
         path = Path(temporary) / "run.tkperf"
         with closing(sqlite3.connect(path, isolation_level=None)) as db:

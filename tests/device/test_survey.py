@@ -1,5 +1,5 @@
-"""Users of a target that tkperf cannot see. tkperf names each such blind spot in one sentence, but only if an unseen
-user would matter.
+"""tkperf cannot see every user of a target. It describes each of these blind spots in one sentence, but only if an
+unseen user would matter.
 """
 
 from __future__ import annotations

@@ -107,8 +107,8 @@ def assert_as_on_the_page(text: str) -> set[str]:
 
 
 def test_the_page_has_every_event_and_no_other() -> None:
-    """The page lists exactly the existing events. It also lists every field of the events that tkperf writes
-    unchanged.
+    """The page lists all events that exist, and no others. For each event that tkperf writes unchanged, the page also
+    lists every field.
     """
     assert list(KINDS)[-1] == "EventsDropped"
     assert OBJECTS.keys() >= KINDS.keys()

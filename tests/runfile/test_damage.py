@@ -103,8 +103,8 @@ def test_a_file_that_sqlite_cannot_read_says_what_may_save_it(path: Path) -> Non
 
 
 def test_results_name_seconds_that_cannot_be_read(path: Path) -> None:
-    """If seconds cannot be read, the results of a run report this, because the uncertainty of a figure is computed from
-    the seconds.
+    """If seconds cannot be read, the results of the run contain a warning, because the uncertainty of a figure is
+    computed from the seconds.
     """
     assert not [each for each in find_warnings(load(path)) if each.code == "left-out"]
     change(path, "UPDATE step SET seconds = substr(seconds, 1, length(seconds) / 2)")

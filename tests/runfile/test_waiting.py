@@ -459,8 +459,8 @@ def second(number: int) -> SampleSeen:
 
 
 def test_a_fill_that_is_killed_leaves_what_it_wrote(tmp_path: Path) -> None:
-    """If a fill was killed after two and a half minutes, the file contains at least the amount that was written until
-    the last whole minute. The fill is not a step of any result.
+    """If a fill was killed after two and a half minutes, the file contains at least the amount that was written up to
+    the end of the last whole minute. No result counts the fill as a step.
     """
     path, writer = a_run(tmp_path)
     writer(begun())

@@ -59,8 +59,8 @@ def hot(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_throttled_drive_is_shown_as_such_everywhere(hot: Path, tmp_path: Path) -> None:
-    """The terminal, JSON, Markdown and CSV show that a drive was throttled, the amount that it wrote and its
-    temperature.
+    """The terminal, JSON, Markdown and CSV show whether a drive was throttled, how much was written to the drive, and
+    the temperature of the drive.
     """
     shown = " ".join(run_cli("show", "--full", hot).split())
     assert "the drive was throttled for heat in Throughput; altered from SNIA PTS 2.0" in shown

@@ -363,8 +363,8 @@ def open_target(real: Path, flags: int) -> int:
     try:
         return os.open(real, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
     except PermissionError:
-        advice = "run tkperf as root" if os.geteuid() else "even root is denied access"
-        raise DeviceError(f"{real} cannot be opened, because the permission is missing: {advice}") from None
+        advice = "Run tkperf as root" if os.geteuid() else "Even root is denied access"
+        raise DeviceError(f"{real} cannot be opened, because access is denied. {advice}") from None
     except OSError as error:
         reason = "it became a link" if error.errno == errno.ELOOP else reason_of(error)
         raise DeviceError(f"{real} cannot be opened: {reason}") from error

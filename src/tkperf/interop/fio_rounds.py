@@ -222,7 +222,7 @@ def _step(section: str, number: int, position: int, result: Result, file: str) -
 
 
 def _disturbances(result: Result) -> tuple[Disturbance, ...] | None:
-    """Return the disturbance of clones that ended at different times. None means that the clones ended together. tkperf
+    """Return a disturbance if the clones ended at different times. None means that the clones ended together. tkperf
     did not observe the run, so other disturbances are not known.
     """
     if result.uneven is None:

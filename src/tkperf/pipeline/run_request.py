@@ -180,8 +180,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         given = [option for option, value in (("-nj", self.jobs), ("-iod", self.io_depth)) if value is not None]
         if self.searches_demand and given:
             raise UsageError(
-                f"{' and '.join(given)} would have no effect, because a search finds the threads and the queue depth. "
-                "Omit either the search or these numbers"
+                f"{' and '.join(given)} would have no effect, because a search chooses the number of threads and the "
+                "queue depth. Omit either the search or these options"
             )
 
     def _check_purge(self) -> None:

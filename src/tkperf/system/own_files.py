@@ -48,6 +48,6 @@ def render_with_new_files(run_file: Path) -> str:
         except OSError as error:
             said = done.words[-200:] or reason_of(error)
             raise EngineError(
-                "the files of tkperf were replaced or removed during the run, and the installed tkperf cannot write "
-                f"the report: {said}. Install tkperf, and run 'tkperf report {run_file}'"
+                "the files of tkperf were replaced or removed during the run, and the tkperf that is installed now "
+                f"cannot write the report: {said}. Install tkperf again, and then run 'tkperf report {run_file}'"
             ) from error

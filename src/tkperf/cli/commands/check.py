@@ -179,9 +179,9 @@ def _check_one(run_file: Path, work: _Work) -> None:
     claims = format_count(len(checked.claim_results), "claim")
     if work.require_confidence and (doubted := len(checked.unconfirmed)):
         raise ClaimsNotMetError(
-            f"{run_file}: {doubted} of {claims} met, but --require-confidence does not accept these "
-            "claims. In each of them, the value differs from the limit by less than its uncertainty, "
-            "or the uncertainty is not known"
+            f"{run_file}: all claims are met, but --require-confidence does not accept {doubted} of {claims}. In each "
+            "claim that is not accepted, the value differs from the limit by less than its uncertainty, or the "
+            "uncertainty is not known"
         )
 
 
