@@ -209,8 +209,8 @@ class BatchResult:
 def compare_drives(drives: Sequence[BatchDriveResult], names: Mapping[int, str]) -> tuple[tuple[ModelGroup, ...], str]:
     """Return the cohorts of all models that have enough drives with complete runs. The largest cohort is first.
 
-    If the run file of a drive is damaged, the drive is not part of a cohort. Otherwise, any figure that this drive
-    lacks would be missing for the whole cohort. If there are no cohorts, the second value is the reason.
+    If the run file of a drive is damaged, the drive is not part of a cohort, because any figure that this drive lacks
+    would be missing for the whole cohort. If there are no cohorts, the second value is the reason.
 
     Args:
         names: the names of the drives, with the numbers of the drives as the keys.

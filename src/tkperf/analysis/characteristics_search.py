@@ -51,11 +51,11 @@ If the difference is greater, the rate of the drive falls when the offered rate 
 useful rate of the drive.
 """
 LEAST_BEHIND_S = 0.01
-"""Time in s. As many I/Os as are offered during this time may wait, and do not count as a backlog. fio reports times
-with a resolution of 1 ms, and this time is ten times as long.
+"""Time in s. The number of I/Os that are offered during this time may wait without counting as a backlog. fio reports
+times with a resolution of 1 ms, and this time is ten times as long.
 """
 NOISE_SIGMAS = 3.0
-"""Noise can increase the number of I/Os that wait at the end of a level by this number of standard deviations."""
+"""The number of standard deviations by which noise can increase the number of I/Os that wait at the end of a level."""
 RECOVERED_WITHIN = 0.05
 """A rate counts as recovered unless the rate is lower than the earlier rate by more than this share of the earlier
 rate.

@@ -88,9 +88,9 @@ class ClaimResult:
             the value is on the wrong side of the limit.
         margin_sigmas: the same distance in standard uncertainties, or None if the standard uncertainty is not known, or
             the interval is not symmetrical.
-        certain: whether the limit lies outside the 95 % interval of the value. With a baseline, the interval of the
-            difference between both values counts. None means that the uncertainty is not known, or that the uncertainty
-            cannot decide.
+        certain: whether the limit lies outside the 95 % interval of the value. If the claim is from a baseline, the
+            interval of the difference between the two values decides instead. None means that the uncertainty is not
+            known, or that the uncertainty cannot decide.
         note: facts that a reader must know, such as that steady state was not reached.
         is_steady: whether the value was measured in steady state, or None if steady state was not judged.
         load_cautions: properties of the load. Because of these properties, the value does not show the performance of

@@ -93,8 +93,8 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """An earlier run with which the new run is compared. No cell of the new run may be worse than in the earlier run by
-    more than ``within_percent``.
+    """An earlier run with which the new run is compared. No cell of the new run may be more than ``within_percent``
+    worse than the same cell of the earlier run.
     """
 
     run: str

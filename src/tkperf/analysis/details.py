@@ -80,7 +80,7 @@ class CellDetail:
         seconds: the one-second samples of all steps in one series. The time between two rounds, during which other
             cells were measured, is omitted. The samples of a stream keep their recorded times, but warm-ups are
             omitted.
-        read, write, trim: statistics of all I/Os in the parts ``counted``.
+        read, write, trim: statistics of all I/Os in the steps that ``counted`` contains.
         job_file: the first fio job, in a form that the user can run again; empty if there is no job.
         counted: the steps from which results are computed: the rounds of the window, or all parts of a stream or of a
             cell without a window.

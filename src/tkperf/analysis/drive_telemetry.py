@@ -152,7 +152,7 @@ class DriveTelemetry:
             members of a RAID set.
         host_written_bytes, nand_written_bytes: amounts according to the counters of the drive.
         write_amplification: the ratio of these two amounts.
-        throttled_s: sum of the times between readings that report throttling.
+        throttled_s: total time, within the test, of the periods between two readings in which the drive was throttled.
         media_errors, unsafe_shutdowns, warning_minutes, critical_minutes, thermal_1_count, thermal_2_count,
             thermal_1_s, thermal_2_s, throttle_events: increase of these counters during the test.
         percentage_used_growth: increase of ``percentage_used`` during the test, in percentage points.

@@ -327,7 +327,7 @@ class BatchEstimate:
 
     @property
     def shares(self) -> tuple[float, float] | None:
-        """The smallest and the greatest share of a drive's rated bytes that would be written, over all drives. None
+        """The smallest share of its rated bytes that the run writes to any drive, and the greatest such share. None
         means that no rating was given.
         """
         shares = [one.shares for one in self.estimates if one.shares is not None]

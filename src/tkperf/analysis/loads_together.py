@@ -212,8 +212,8 @@ class InterferenceGrid:
         return ReadBounds(at_least=least, at_most=most)
 
     def decisive_cells(self, point: LimitPoint) -> tuple[CellResult, ...]:
-        """Return the results of the reads and writes in the two cells that decide a point: the cell at the highest rate
-        of reads within the limit, and the cell at the next higher rate.
+        """Return the results of the reads and writes in the two cells that determine ``point``: the cell at the highest
+        rate of reads within the limit, and the cell at the next higher rate.
         """
         found = (self.cells.get((rate, point.write_iops)) for rate in (point.read_iops, point.next_read_iops) if rate)
         return tuple(

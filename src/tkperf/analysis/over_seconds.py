@@ -130,8 +130,8 @@ def _join(pieces: Sequence[Seconds]) -> Seconds:
     return join(pieces, [0.0] * len(pieces))
 
 
-# Time in s. If slices are shorter than this time, one-second samples show no more than the slices. A step with fewer
-# samples than the second limit is too short for a search.
+# The first limit is a time in s. If slices are shorter than this time, one-second samples show no more than the slices.
+# The other limit is a number of samples. A step with fewer samples is too short for a search.
 SHORTEST_SLICE_S = 2.0
 LEAST_SECONDS = 120
 

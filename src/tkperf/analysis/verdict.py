@@ -266,8 +266,8 @@ def _of_steady_state(result: RunResult) -> Iterator[VerdictReason]:
     """Yield a reason for complete sections without steady state, and a reason for sections with too few rounds to judge
     steady state.
 
-    A stream ends after an amount or a time, and not when it reaches steady state. For a stream, the rule for steady
-    state therefore provides only additional information.
+    A stream ends after an amount or a time, and not when it reaches steady state. For a stream, the steady-state rule
+    therefore provides only additional information.
     """
     complete = [section for section in _sections(result.tests) if section.complete]
     missed = [section.name for section in complete if section.steady is False]

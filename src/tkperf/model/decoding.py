@@ -1,10 +1,10 @@
 """Decoding with msgspec that is safe when several threads decode at the same moment.
 
-msgspec examines a type when the type is used for the first time, and stores the description in the class before the
-description is complete. If two threads use a type for the first time at the same moment, the second thread reads an
-incomplete description, and the process ends with a segmentation fault. This crash was seen with msgspec 0.22.0 and
-Python 3.11 when a batch connected to two hosts at the same time. Therefore only one thread at a time examines types.
-All code that decodes data into a type must call the functions of this module.
+msgspec examines a type when the type is used for the first time, and stores a description of the type in the class
+before this description is complete. If two threads use a type for the first time at the same moment, the second thread
+reads an incomplete description, and the process ends with a segmentation fault. This crash was seen with msgspec 0.22.0
+and Python 3.11 when a batch connected to two hosts at the same time. Therefore only one thread at a time examines
+types. All code that decodes data into a type must call the functions of this module.
 """
 
 from __future__ import annotations

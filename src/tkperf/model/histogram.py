@@ -350,7 +350,7 @@ def coarse_edges_ns(indices: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def find_coarse_buckets(indices: IntArray) -> IntArray:
-    """Return the coarse bucket in which ``coarsen`` counts the I/Os of each of these buckets."""
+    """Return, for each of these buckets, the coarse bucket in which ``coarsen`` counts the I/Os of the bucket."""
     buckets: IntArray = _COARSE_BUCKETS[indices]
     return buckets
 

@@ -65,8 +65,8 @@ class HostLook:
         processes: all other processes by their number, without kernel threads. On a host with many processes, not every
             reading contains the processes. None means that the reading does not contain them.
         threads: for each thread of fio, by its number: the time on a CPU and the time of waiting for a CPU, in s.
-        pressure_s: totals of the kernel's pressure stall information in s. ``cpu some`` is an example for the whole
-            host, ``own cpu some`` for the cgroup of tkperf.
+        pressure_s: totals of the kernel's pressure stall information in s. For example, ``cpu some`` is a total of the
+            whole host, and ``own cpu some`` is a total of the cgroup of tkperf.
         throttled_s, throttled_times: how long and how many times the cgroups of tkperf and fio had to wait because they
             had used up their CPU time, as far as the readings show.
         heat_events: number of times that CPUs slowed down because of heat.
@@ -251,8 +251,8 @@ def _name_greatest(used: Sequence[tuple[float, str]], total: float) -> tuple[str
 
 
 def _wait_percent(looks: Sequence[HostLook]) -> float | None:
-    """Return the share of time for which fio's threads waited for a CPU, in percent. The result is the mean over the
-    threads that used a CPU and that at least two readings contain.
+    """Return the share of time for which fio's threads waited for a CPU, in percent. The result is the mean over all
+    threads that used a CPU and that occur in at least two readings.
     """
     first: dict[int, tuple[float, tuple[float, float]]] = {}
     last: dict[int, tuple[float, tuple[float, float]]] = {}

@@ -121,8 +121,8 @@ class PhaseSequence:
     """A sequence of phases whose order does not depend on measurements. The answer is a tuple of the answers to all
     phases.
 
-    Within a sequence, tkperf knows the next phase without running the procedure again. Otherwise tkperf must run the
-    procedure again after each phase, which needs more time with every phase.
+    Within a sequence, tkperf knows the next phase without running the procedure again. Without a sequence, tkperf must
+    run the procedure again after each phase, and each of these repetitions takes longer than the previous one.
     """
 
     phases: tuple[Phase, ...]

@@ -7,9 +7,9 @@ the tracking variable y over the last five consecutive rounds, with A = mean(y):
 - slope excursion: (max - min) of the least-squares line over the window <= 10 % of A.
 
 A value equal to the limit is accepted. The +-10 % lines in the charts of reports are only a drawing convention, because
-the criterion limits the difference between maximum and minimum. The rule applies to the device alone: a window is not
-steady if something other than the device influenced one of the values, unless the user accepts such values
-(docs/explanation/method.md).
+the criterion limits the difference between maximum and minimum. The verdict must describe only the device. Therefore a
+window is not steady if something other than the device influenced one of the values, unless the user accepts such
+values (docs/explanation/method.md).
 """
 
 from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@
 | ``fitted_profile.py`` | fits the profile to the device |
 | ``device_under_test.py`` | opens the device under test as equipment, while permits are held |
 | ``drive.py``, ``raid.py``, ``simulation.py`` | implement the kinds of devices under test |
-| ``consent.py`` | contains the only rule by which data may be destroyed, and returns the permit |
+| ``consent.py`` | contains the only rule that decides when data may be destroyed, and returns the permit |
 | ``host_check.py`` | audits, refuses or tunes the host |
 | ``run_disclosure.py`` | collects the facts that every result discloses, and the changes that the options cause |
 | ``run_to_file.py`` | executes the run, and stores all its data in the run file |

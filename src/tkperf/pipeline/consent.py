@@ -1,4 +1,5 @@
-"""The rule by which data may be destroyed. It is the same for all kinds of devices: plan -> show -> permit.
+"""The rule that decides when data may be destroyed. The rule is the same for all kinds of devices: plan -> show ->
+permit.
 
 A question names the devices to erase and the data that would be lost, and asks for the identifier of each device. The
 user can give the answer in advance or after the question. ``force`` replaces the answer only if no data can be lost.
@@ -34,8 +35,8 @@ class Question:
     Attributes:
         devices: the names of the devices, as the question shows them.
         ids: the text that confirms each device, in the order of ``devices``.
-        data: descriptions of the data that tkperf recognised on the devices, or of data that tkperf cannot see. Without
-            such data, it is empty.
+        data: descriptions of the data that tkperf recognised on the devices, or of data that tkperf cannot see. If
+            there is no such data, ``data`` is empty.
         empty: whether the devices were just created. In this case, no data can be lost and the question is not asked.
         given_as: the DEVICE argument of the user. This text also confirms a device that is confirmed by its path.
         shares_serial: whether another disk of this host reports the serial number of a device, so that the serial

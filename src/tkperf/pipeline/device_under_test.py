@@ -158,8 +158,8 @@ class DeviceUnderTest(ABC):
     """A device, file or RAID set to measure. The constructor examines the device and the host, and changes nothing.
 
     Attributes:
-        identity: identity of the device. For a device that is not created yet, it contains the name, the sector size
-            and the least capacity.
+        identity: identity of the device. For a device that is not created yet, the identity contains the name, the
+            sector size and the least capacity.
         facts: facts that are known before the device is opened.
         drives: the drives under load that the kernel shows: the device, or the members of a set.
         lines: description and purge method to show to the user, as pairs of a label and a text.

@@ -1,4 +1,6 @@
-"""The diagnosis of a device or of this host: whether it can be tested, and what is missing."""
+"""The diagnosis of a device or of this host. A diagnosis states whether the device can be tested, or whether the host
+can measure, and which parts are missing.
+"""
 
 from __future__ import annotations
 
@@ -169,7 +171,7 @@ def diagnose_device(device: str) -> DeviceDiagnosis:
 
 
 def _find_erase(identity: DeviceIdentity) -> tuple[Objection, ...]:
-    """Return an objection to a drive that is erasing itself, or for which tkperf cannot determine whether it is erasing
+    """Return an objection if the drive is erasing itself, or if tkperf cannot determine whether the drive is erasing
     itself.
     """
     try:

@@ -2,7 +2,7 @@
 is created for the run.
 
 The tests of a profile may be limited to segments of a drive, which are random places that do not touch each other. Only
-a mapping by the kernel's device-mapper keeps fio exactly within the segments and without pauses (docs/adr/0027). A
+a mapping by the kernel's device-mapper keeps fio exactly within the segments without causing pauses (docs/adr/0027). A
 mapping requires a whole block device, root privileges, and the device-mapper of the kernel. tkperf reports missing
 requirements before it asks a question.
 """
@@ -64,7 +64,7 @@ class DriveUnderTest(DeviceUnderTest):
     """An existing block device or file."""
 
     def __init__(self, request: RunRequest, *, look_only: bool = False) -> None:
-        """Examine the device. If an earlier purge by tkperf left a password on a drive, remove it.
+        """Examine the device. If an earlier purge by tkperf left a password on a drive, remove this password.
 
         Args:
             look_only: whether to remove nothing, and to turn a reason to refuse a run into a warning.

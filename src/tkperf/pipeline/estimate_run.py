@@ -36,8 +36,8 @@ _Walked = list[tuple[Phase, float]]
 _WalkedByRow = dict[tuple[str, type[Phase], int], _Walked]
 
 _FASTEST_BYTES_PER_S = 10**12
-# tkperf warns about streams that offer more writes than the device can complete. It warns only if the streams exceed
-# the estimate by more than its rounding, 0.5 %.
+# tkperf warns about streams that offer more writes than the device can complete. tkperf warns only if the offered rate
+# of writes exceeds the estimated rate of the device by more than the rounding of the estimate, which is 0.5 %.
 _LEAST_EXCESS = 1.005
 
 

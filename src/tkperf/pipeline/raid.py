@@ -83,8 +83,8 @@ class SoftwareRaidUnderTest(DeviceUnderTest):
         opened: list[Equipment] = []
         with ExitStack() as undo:
             permits = undo.enter_context(permitted(self.drives, consent))
-            # The I/O engine is tried on a member now, before any member is erased. If this fails, all data still
-            # exists.
+            # The I/O engine is tried on a member now, before any member is erased. If the I/O engine fails, all data
+            # still exists.
             find_ioengine(self._request.ioengine, fitted, permits[0])
             caches = [WriteCache(member_permit, fitted.profile.write_cache.setting) for member_permit in permits]
             undo.enter_context(restoring(*caches))

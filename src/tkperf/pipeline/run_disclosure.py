@@ -141,8 +141,8 @@ def describe_alterations(specification: str, alterations: tuple[str, ...]) -> st
 
 # The suite of TKperf is not a specification.
 _NO_SPECIFICATION = ("tkperf-2.2",)
-# The first words of changes that count as choices. Options set thread count and queue depth only if the specification
-# does not define them.
+# The first words of changes that always count as choices. Options change the thread count and the queue depth of a test
+# only if the specification does not define them.
 _DEMAND = ("threads ", "queue depth ")
 
 
@@ -151,8 +151,8 @@ class Changes:
     """The changes that the options cause, each listed once, such as ``runtime 60 s -> 1 s``.
 
     Attributes:
-        choices: numbers that the operator may choose. These are threads and queue depth if the specification does not
-            define them, and every number of a profile that follows no specification.
+        choices: numbers that the operator may choose. These numbers are the number of threads and the queue depth if
+            the specification does not define them, and every number of a profile that follows no specification.
         alterations: departures from the specification.
     """
 

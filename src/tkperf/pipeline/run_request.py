@@ -45,7 +45,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         suite: ``ssd``, ``hdd`` or ``raid``.
         device: a block device, a file, ``sim:PRESET``, or the node for a new RAID set.
         tests: names of the suite's tests, or ``all`` for every test that the profile defines, and paths of workload
-            files. If it is empty, the default tests run.
+            files. If ``tests`` is empty, the default tests run.
         profile: name of a shipped profile, path of a TOML file, or a profile.
         jobs, io_depth: thread count and queue depth of every test that does not define them itself.
         auto_demand: whether to find thread count and queue depth first, with a search on the preconditioned device.

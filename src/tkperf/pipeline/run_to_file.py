@@ -48,7 +48,7 @@ _Beginning = tuple[RunInfo, Sequence[RunNote], Resumed | None]
 
 # On a simulated drive, a day of a stream needed 9.1 MB for its seconds, and a day of a mix 13.8 MB
 # (bench/three_days.py). Steps of a minute, each with histograms and the report of fio, need the same amount again. The
-# number is rounded up.
+# sum is rounded up.
 RUN_FILE_BYTES_A_DAY = 30_000_000
 LEAST_FREE_BYTES = 4_000_000
 

@@ -106,10 +106,10 @@ def window_means(rounds: Sequence[RoundAnswer]) -> tuple[CellMeans, ...]:
 def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints:
     """Return the demands at which the tests DIRTH and CBW record histograms.
 
-    Only cells with a mean latency below the ceiling count. If no cell is below the ceiling, all cells count. Minimum is
-    the least demand of all cells. Maximum is the cell with the highest IOPS among the cells that count. Middle is the
-    cell among them whose IOPS are nearest to half-way between maximum and minimum. Among equal cells, the function
-    chooses the cell with the least demand.
+    Only cells with a mean latency below the ceiling count. If no cell is below the ceiling, all cells count. The
+    minimum is the cell with the least demand of all cells. The maximum is the cell with the highest IOPS among the
+    cells that count. The middle is the cell, among the cells that count, whose IOPS are nearest to the mean of the IOPS
+    of the maximum and of the minimum. Among equal cells, the function chooses the cell with the least demand.
 
     Raises:
         ValueError: there is no cell.

@@ -232,8 +232,8 @@ class _Imagination:
             self._learned[type(phase), id(load)] = load, answer
 
     def __call__(self, phase: Phase) -> Answer:
-        # In the worst case, the values repeat seven powers of two. Because 30 is not a multiple of 7, the values of
-        # every 30th slice also differ. With such values, no window of the PTS is steady.
+        # In the worst case, the factors are seven powers of two, which repeat in the same order. Because 30 is not a
+        # multiple of 7, the values of every 30th slice also differ. With such values, no window of the PTS is steady.
         self._calls += 1
         factor = 1.0 if self._case is Case.BEST else 2.0 ** (self._calls % 7)
         # The rounds of a test, or the slices of a stream, differ only in their number, and thousands of phases may

@@ -419,8 +419,8 @@ def read_run(path: Path) -> RunRecord:
 
 
 def _hint(path: Path) -> str:
-    """Return a text that suggests the next step to the user: the run file with the given NAME, the closest name in the
-    folder, or a list of the run files.
+    """Return a text that helps the user find the run file. The text contains the run file with the given NAME, the
+    closest name in the folder, or a command that lists the run files.
     """
     named = f"{path}{RUN_FILE_SUFFIX}"
     if os.path.isfile(named):  # noqa: PTH113 # returns False even if the name is too long

@@ -396,7 +396,8 @@ def write_whole(path: Path) -> Iterator[Observer]:
 def _remove_dead_parts(path: Path) -> None:
     """Remove unfinished files for this name that killed processes left behind.
 
-    The kernel has released the locks of such processes. A lock therefore shows that the process still exists.
+    The kernel has released the locks of such processes. If a file is still locked, the process that writes the file
+    still exists.
     """
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         with suppress(OSError):

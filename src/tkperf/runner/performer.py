@@ -1,4 +1,4 @@
-"""The performance of phases: the engine or the target executes the phase, observers receive events, and the procedure
+"""The execution of phases: the engine or the target executes each phase, observers receive events, and the procedure
 receives an answer.
 """
 

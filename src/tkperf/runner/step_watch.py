@@ -25,8 +25,8 @@ from tkperf.model.workload import Workload
 # The watch waits for this time before it compares a status document of fio with the counters. The shortest delay with
 # which tkperf reads fio's documents is then known.
 SETTLE_S = 5.0
-# The engine reports when fio's I/O began, with this accuracy in s. If fio begins later than this, the engine detects
-# the late beginning and reports it.
+# The engine reports when fio's I/O began, with this accuracy in s. If the I/O begins by more than this time after the
+# release of fio, the engine detects the delay and reports it.
 BEGINNING_S = 0.02
 # If the time between the readings before and after a moment is longer than this, the counters at this moment are not
 # known.
@@ -266,8 +266,8 @@ class StepWatch:
         offset_s = started_s + min(max(offset_s - started_s, 0.0), BEGINNING_S) / 2
         ended_s = offset_s + measurement.duration_s
         overlap_s = 0.0 if handed_over_s is None else max(0.0, ended_s - handed_over_s)
-        # On a slow host, the first I/O of fio occurs long after its clock started. Until the next step is released, or
-        # fio has ended, all I/O of the device belongs to this step.
+        # On a slow host, the first I/O of fio occurs long after the clock of fio started. Until the next step is
+        # released, or fio has ended, all I/O of the device belongs to this step.
         until_s = self._device_looks[-1].at_s if alone and self._device_looks else handed_over_s
         ended_s = self._ended_s = max(ended_s, until_s or ended_s)
         ahead = self._follower_rates(ended_s)

@@ -189,8 +189,9 @@ class CohortValue:
     Attributes:
         own_percent: the half-width of the 95 % interval of the figure in a single run, in percent. The median over all
             runs is used. None means that the half-width is not known.
-        outliers: runs beyond the limit whose uncertainty interval does not contain the median.
-        unsure: all other runs beyond the limit. Most of these runs did not reach steady state.
+        outliers: runs whose score exceeds the limit for outliers, and whose uncertainty interval does not contain the
+            median.
+        unsure: all other runs whose score exceeds this limit. Most of these runs did not reach steady state.
     """
 
     row: ComparedRow

@@ -45,7 +45,7 @@ class ComparisonReason:
 
     Attributes:
         names: the conditions, or the runs, that the reason concerns.
-        of_run: the most serious reason of the verdict on the run; None if the reason does not concern a single run.
+        of_run: the most serious reason for the verdict on the run; None if the reason does not concern a single run.
     """
 
     code: ComparisonCode
@@ -329,7 +329,7 @@ def _lacking(results: Sequence[RunResult]) -> str:
 
 
 def explain_nothing_common(results: Sequence[RunResult]) -> str:
-    """Return the reason why runs have no test in common, in words. If the reason is not known, the result is empty."""
+    """Return, in words, the reason why runs have no test in common. If the reason is not known, the result is empty."""
     kinds = {
         find_test(result.info.suite, test.name, result.info.profile) is None
         for result in results

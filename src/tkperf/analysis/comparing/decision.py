@@ -17,7 +17,7 @@ from tkperf.model.workload import Workload
 
 LEAST_DIFFERENCE = 0.03
 """Two values have the same rank if their difference is less than this share of the better value, even if the noise is
-smaller.
+smaller than the difference.
 
 The intervals of two runs do not cover the differences between drives of the same model, which may be larger than the
 intervals. The limit is therefore a convention (ADR 60).

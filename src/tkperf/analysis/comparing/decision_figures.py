@@ -65,7 +65,7 @@ def build_decision(comparison: Comparison) -> Decision:
 
 
 def find_fixed_figures(result: RunResult) -> tuple[DecisionFigure, ...]:
-    """Return the fixed figures of a run, with the values that a comparison of such runs would show."""
+    """Return the fixed figures of a run, with the values that a comparison of this run with similar runs would show."""
     found = map(_Finder((result,)).find_fixed, FIXED)
     return tuple(figure for figure in found if figure is not None)
 

@@ -32,8 +32,8 @@ LEAST_FOR_LEVELS = 10
 # part must also not exceed a tenth, which is the limit of the PTS for a slope.
 BAND = 0.10
 MOST_CHANGE = 0.10
-# The first number is the share at the end of the series that must be flat. The second number is the largest change of a
-# fitted line over this part. If the rate changes faster, it would change by another 10 % in less time than the whole
+# The first number is the share of the series, at its end, that must be flat. The second number is the largest change of
+# a fitted line over this part. If the rate changes faster, it would change by another 10 % in less time than the whole
 # stream took.
 LAST_PART = 0.25
 MOST_CHANGE_AT_END = 0.03
@@ -88,8 +88,9 @@ MOST_TIMES_LONGER, LEAST_TRIED = 8, 64
 # is the largest number of steps. In practice, the search needs only a few steps to find a level.
 GROWTH = 4
 MOST_STEPS = 20
-# Longer series are divided into equal parts, and each part is reduced to its median. There are no more than this number
-# of parts. The boundary of the last level is then known with an error of no more than the length of one part.
+# A series with more values than this number is divided into equal parts, and each part is reduced to its median. The
+# number of parts does not exceed this number. The boundary of the last level is then known with an error of no more
+# than the length of one part.
 MOST_FOR_LEVELS = 3000
 
 
@@ -487,9 +488,9 @@ DEEP = 0.5
 NEARLY_DEEP = 0.6
 BACK = 0.75
 NOISE_SIGMAS = 8.0
-# Noise alone does not last for this number of values. A drop with fewer values must fall nearly to zero and far beyond
-# the noise. The fall must also be large in comparison with the highest rise, because noise with heavy tails deviates to
-# both sides.
+# Noise alone does not keep a rate low for this number of values. A drop with fewer values must fall nearly to zero and
+# far beyond the noise. The fall must also be large in comparison with the highest rise, because noise with heavy tails
+# deviates to both sides.
 LASTING = 3
 NEARLY_NOTHING = 0.1
 STALL_SIGMAS = 25.0

@@ -14,7 +14,8 @@ from tkperf.model.measurement import FloatArray
 _MAD_TO_SIGMA = 1.4826
 # Above this number of values, sorting takes longer than the selection algorithm of numpy.
 _FEW = 500
-_IDLE_S = 0.5  # in s; a value above 0.3 s is needed, because fio takes up to 0.3 s if it starts late
+# in s; a value above 0.3 s is needed, because up to 0.3 s pass until the first I/O if fio starts late
+_IDLE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

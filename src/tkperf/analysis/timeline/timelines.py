@@ -41,8 +41,8 @@ class Recorded(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bursts:
-    """The spread of a rate that occurs in bursts with idle time between the bursts. tkperf does not search for levels
-    and drops in such a rate.
+    """The spread of the rate of a load that issues I/Os in bursts, with idle time between the bursts. tkperf does not
+    search for levels and drops in such a rate.
     """
 
     median: float

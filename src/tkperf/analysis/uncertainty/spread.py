@@ -160,7 +160,7 @@ def spread_of_few(values: FloatArray, earlier: FloatArray | None = None, *, in_t
 
 
 def _usual_spread(values: FloatArray) -> float:
-    """Return the standard deviation, estimated from the median step between neighbouring values.
+    """Return the standard deviation, estimated from the median difference between neighbouring values.
 
     A falling level or an outlier hardly changes this estimate.
     """

@@ -18,7 +18,7 @@ OTHERS_PERCENT = 3.0
 # waits less.
 WAIT_PERCENT = 3.0
 # The time for which the CPU limit of a cgroup stops fio, in percent of the time of the step. All threads stop at the
-# same moment, so a result loses the same share.
+# same moment, so the measured rate is too low by the same percentage.
 THROTTLED_PERCENT = 1.0
 # CPU time that the hypervisor withheld, in percent of the requested CPU time. A hypervisor with free CPUs withholds a
 # few tenths of a percent.

@@ -106,8 +106,8 @@ def find_doubtful(disturbances: Iterable[Disturbance]) -> tuple[DisturbanceCode,
     return find_codes(code for code in codes if code not in OF_HISTORY)
 
 
-# The limit of foreign bytes, as a share of the bytes that fio moved in the step. A smaller share changes a result less
-# than results of equal runs differ from each other.
+# The limit of foreign bytes, as a share of the bytes that fio moved in the step. A smaller share changes a result by
+# less than the usual difference between the results of equal runs.
 FOREIGN_SHARE = 0.005
 # smartd, udev or a partition scan read no more than some hundred KiB. Such small amounts are accepted even if they are
 # a large share.
@@ -201,8 +201,8 @@ class Side:
     before this step ended. ``neighbours_bytes_per_s`` are the rates before and after the step. The border between two
     steps may be slightly wrong, so that bytes of one step are counted in the other step. ``lacked_bytes`` are the bytes
     that are missing from earlier steps for this reason. A busy host may prevent a reading at a border:
-    ``blurred_bytes`` may then belong to neighbouring steps. All values belong to this side alone: in a step that only
-    reads, fio causes no writes.
+    ``blurred_bytes`` may then belong to neighbouring steps. All values describe only the reads, or only the writes: in
+    a step that only reads, fio causes no writes.
     """
 
     fio_bytes: int = 0
@@ -411,7 +411,7 @@ def find_refutation(compared: Compared) -> str | None:
     refute the count.
 
     A device that counts nothing although ``queue/iostats`` is 1 does not refute fio, because some drivers never count.
-    The step is only marked as disturbed.
+    In this case, the step is only marked as disturbed.
     """
     if not compared.is_counted or compared.counted_share < COUNTING_SHARE:
         return None

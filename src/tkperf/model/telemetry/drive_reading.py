@@ -31,7 +31,7 @@ class Reading:
     Attributes:
         at_s: time of the reading on the run's clock.
         drive: the node of the drive, such as ``/dev/nvme0n1``. Each member of a set has its own readings.
-        source: ``nvme``, ``smartctl``, ``hwmon`` (temperature alone) or ``simulated``.
+        source: ``nvme``, ``smartctl``, ``hwmon`` (only the temperature) or ``simulated``.
         host_read_bytes, host_written_bytes: bytes of the host's requests, as the drive counts them.
         nand_written_bytes: bytes written to the flash, including data that the drive itself copies.
         media_errors: number of times that the drive could not read data or could not keep data undamaged.

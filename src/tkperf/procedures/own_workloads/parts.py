@@ -38,8 +38,8 @@ from tkperf.procedures.profiles.profile_tables import (
 MOST_PHASES = 64
 MOST_IOPS = 1e9
 MOST_MEGABYTES_PER_S = 1e6
-# The limits of a combination. fio reports each thread separately, and a status document of fio with 256 threads has a
-# size of ten megabytes.
+# The limits of a combination. fio reports each thread separately. With 256 threads, a status document of fio has a size
+# of ten megabytes.
 MOST_STREAMS, MOST_THREADS_TOGETHER = 16, 256
 # The length of a pause is limited, because fio reports nothing while a thread pauses or waits for its start.
 LONGEST_PAUSE_S = 60
