@@ -231,8 +231,8 @@ def fio_options() -> Iterator[str]:
         "This page lists what `tkperf workload from-fio` does with each option of a job file. [Own "
         "workloads](own-workloads.md#converting-a-fio-job-file) describes the conversion. Options have the meaning of "
         "fio 3.33 or, if they are newer, of fio 3.42. tkperf refuses every option that is not on this page. The "
-        "output of the command names the outcome of each option in the job file. This outcome can differ from the "
-        "outcome on this page. tkperf does not carry over an option that the job does not use, and refuses a value "
+        "output of the command states what tkperf did with each option in the job file. This outcome can differ from "
+        "the outcome on this page. tkperf does not carry over an option that the job does not use, and refuses a value "
         "that tkperf cannot run.\n"
     )
     aliases: dict[str, list[str]] = {}

@@ -44,7 +44,7 @@ REASONS = {
     ),
     Reason.SWAP: ReasonAdvice(advice="Run `swapoff` on the device or file."),
     Reason.HOLDER: ReasonAdvice(
-        advice="An MD set, an LVM volume, dm-crypt, multipath, bcache or the segments of another tkperf use the "
+        advice="An MD set, an LVM volume, dm-crypt, multipath, bcache or the segments of another tkperf run use the "
         "device. `lsblk` shows which of these layers uses the device. To release the device, stop this layer with "
         "`mdadm --stop`, `vgchange -an`, `cryptsetup close` or `multipath -f`.",
         composed=("… is used by … (…)",),
@@ -103,9 +103,9 @@ REASONS = {
         composed=("the read error",),
     ),
     Reason.NARROW_VIEW: ReasonAdvice(
-        advice="Run tkperf on the host and not in a container, or measure a file. A container also shows the processes "
-        "that use the device if the container shares the PID namespace of the host, and if tkperf runs as root in the "
-        "container and may trace processes. See [Installing tkperf](../how-to/install.md#container)."
+        advice="Run tkperf on the host and not in a container, or measure a file. In a container, tkperf also sees the "
+        "processes that use the device if the container shares the PID namespace of the host, and if tkperf runs as "
+        "root in the container and may trace processes. See [Installing tkperf](../how-to/install.md#container)."
     ),
     Reason.ERASING: ReasonAdvice(
         advice="Wait until the sanitize or format has ended. If a sanitize has failed, repeat the sanitize, or end "
@@ -304,8 +304,8 @@ def build_page() -> Iterator[str]:
     yield (
         "tkperf ends with [exit code 3](exit-codes.md) if it refuses to erase a device or to use a file. This page "
         "lists every message with this exit code. A script generates the page from the source code. The sign … "
-        "replaces a name or a number. [Safety](../explanation/safety.md#refusals) explains how tkperf looks for "
-        "objections.\n"
+        "replaces a name, a number or another variable part of a message. "
+        "[Safety](../explanation/safety.md#refusals) explains how tkperf looks for objections.\n"
     )
     yield "## Objections to a device\n"
     yield (

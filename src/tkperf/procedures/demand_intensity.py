@@ -280,7 +280,7 @@ def describe_grid(
     """
     tracked = f"TC {table.tracking_jobs} / QD {table.tracking_io_depth}"
     slice_s = table.slice_s
-    judged = building_blocks.judged_slices(slice_s, table.round_every_slices, f"slices of {slice_s:g} s")
+    judged = building_blocks.judged_slices(slice_s, table.round_every_slices, f"{slice_s:g}-second slices")
     mix = building_blocks.mixes((table.read_percent,))
     writes_s = table.writes_before_histogram_slices * slice_s
     return (

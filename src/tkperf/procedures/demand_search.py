@@ -218,8 +218,8 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
             f"RND {table.block_size_kib:g} KiB, R/W {building_blocks.mixes((table.read_percent,))}, {table.step_s:g} s",
             "Tracking variable: IOPS with the most outstanding I/Os",
         ),
-        f"Result: the demand with the fewest outstanding I/Os whose IOPS are within {table.within_percent:g} % of the "
-        "best. Of several such demands, the one with the fewest threads",
+        f"Result: of all demands with IOPS within {table.within_percent:g} % of the best, the demand with the fewest "
+        "outstanding I/Os. Of several such demands, the one with the fewest threads",
         "Later tests that do not set TC and QD use this demand",
     )
 

@@ -269,7 +269,7 @@ def section_plan(name: str) -> SectionPlan:
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(InterferenceTable)
     demand = f"TC {table.jobs} / QD {table.io_depth}"
-    judged = building_blocks.judged_slices(table.slice_s, table.round_every_slices, f"slices of {table.slice_s:g} s")
+    judged = building_blocks.judged_slices(table.slice_s, table.round_every_slices, f"{table.slice_s:g}-second slices")
     share = 100 / (table.levels - 1)
     arrival, cells = building_blocks.describe_arrival(table.arrival), table.levels**2 - 1
     return (

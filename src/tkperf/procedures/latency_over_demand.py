@@ -57,7 +57,10 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
     ]
     most_levels: Annotated[int, msgspec.Meta(ge=2, le=1000), means("maximum number of levels of a mix")]
     saturate_s: Annotated[
-        Seconds, means("length of the load without an offered rate that determines the increment, in s")
+        Seconds,
+        means(
+            "length of a load without an offered rate, in s. From the rate of this load, tkperf chooses the increment"
+        ),
     ]
     warm_up_s: Annotated[Seconds, means("length of the warm-up at each level, in s")]
     level_s: Annotated[Seconds, means("length of the measured part of each level, in s")]

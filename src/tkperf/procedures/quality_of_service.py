@@ -57,7 +57,7 @@ class QualityOfServiceTable(RandomWriteStateTable, frozen=True, kw_only=True):
     rounds: Annotated[
         int,
         msgspec.Meta(ge=1, le=MOST_SLICES // 2),
-        means("number of rounds of each stream, each with a warm-up and a measured part"),
+        means("number of rounds of each stream. Each round has a warm-up and a measured part"),
     ]
     warm_up_s: Annotated[Seconds, means("length of the warm-up of each round, in s")]
     measured_s: Annotated[Seconds, means("length of the measured part of each round, in s")]

@@ -302,7 +302,7 @@ def section_plan(name: str) -> SectionPlan:
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(NeighboursTable)
     demand = f"TC {table.jobs} / QD {table.io_depth}"
-    judged = building_blocks.judged_slices(table.slice_s, table.round_every_slices, f"slices of {table.slice_s:g} s")
+    judged = building_blocks.judged_slices(table.slice_s, table.round_every_slices, f"{table.slice_s:g}-second slices")
     own = f"TC {table.neighbour_jobs} / QD {table.neighbour_io_depth}"
     one = f"TC {table.neighbour_jobs} / QD 1"
     measured = f"{table.lead_in_s:g} s lead-in, then {table.step_s:g} s measured"

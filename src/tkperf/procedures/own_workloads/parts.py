@@ -227,7 +227,8 @@ class OwnTracked(_Part, frozen=True, kw_only=True, omit_defaults=True):
         dict[str, float],
         msgspec.Meta(max_length=MOST_LOOPS),
         means(
-            "value of the key of each loop, such as { block_size_kib = 4 }; default: none, for a phase without loops"
+            "for each loop, the value of its key, such as { block_size_kib = 4 }; default: none, for a phase without "
+            "loops"
         ),
     ] = {}
 
@@ -305,7 +306,7 @@ class RoundsPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     ] = ()
     together: Annotated[
         tuple[LoadName, ...],
-        means("2 to 16 loads that run at the same time as streams of one combination, instead of loads; default: none"),
+        means("2 to 16 loads that run together as the streams of one combination, instead of loads; default: none"),
     ] = ()
     loops: Annotated[
         tuple[Loop, ...],
@@ -344,7 +345,7 @@ class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     ] = None
     together: Annotated[
         tuple[LoadName, ...],
-        means("2 to 16 loads that run at the same time as streams of one combination, instead of load; default: none"),
+        means("2 to 16 loads that run together as the streams of one combination, instead of load; default: none"),
     ] = ()
     slice_s: Annotated[Seconds, SLICE_LENGTH]
     longest_s: Annotated[
