@@ -55,7 +55,7 @@ class Turns:
 
         Args:
             running: the drives that are being measured now, including those of other processes.
-            repeatable: the drives that were measured once, and that are measured again, alone, after all other drives.
+            repeatable: the drives that were measured once and will be measured again alone, after all other drives.
         """
         if not waiting and not running:
             return next(iter(repeatable), None)
@@ -201,8 +201,8 @@ class Conductor:
         }
 
     def _begin(self, member: DriveProcess) -> bool:
-        """Tell a drive to begin, or to measure once more and alone. Return whether this order was written to the
-        ledger. If it could not be written, the drive does not begin.
+        """Tell the process of a drive to begin, or to measure the drive once more and alone. Return whether this order
+        was written to the ledger. If the order could not be written, the run does not begin.
         """
         self._places = self._places or self._neighbours.places()
         place = self._places[member.number]

@@ -168,7 +168,7 @@ class DriveFinder:
 
     def _locate(self, drive: FoundDrive, loops: tuple[LoopDevice, ...]) -> _Place:
         try:
-            status = os.stat(drive.path)  # noqa: PTH116 # a name that no file system takes raises ValueError
+            status = os.stat(drive.path)  # noqa: PTH116 # a name that no file system accepts raises ValueError
         except (OSError, ValueError):
             # The file will be created, or a later check reports that the drive is missing.
             return _Place(name=drive.path)

@@ -226,8 +226,8 @@ class DriveProcesses:
     """The processes of the drives of a batch, one for each drive.
 
     Args:
-        work: the function that each process executes, with the number of its drive and its channel. The function never
-            returns.
+        work: the function that each process executes. Its arguments are the number of the drive and the channel of the
+            process. The function never returns.
     """
 
     def __init__(self, numbers: Sequence[int], work: Callable[[int, Channel], NoReturn]) -> None:

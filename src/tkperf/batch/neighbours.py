@@ -32,7 +32,7 @@ def find_neighbours(request: BatchRequest, held: Sequence[Held]) -> Neighbours:
 
 @dataclass(slots=True, kw_only=True)
 class Neighbours:
-    """The drives in the groups in which they are measured. Each drive has the name of its run.
+    """The drives in the groups in which they are measured. Each drive is identified by the name of its run.
 
     Attributes:
         allowed: CPUs that this process may use.

@@ -40,8 +40,8 @@ def show_drive(
 
     Args:
         number: the number of the drive in the batch.
-        question: the question before the data of the drive is lost. None means that no data is lost, or that no
-            question is necessary yet.
+        question: the question that is asked before the data of the drive is lost. None means that no data is lost, or
+            that no question is necessary yet.
         resumed: a text about how the run continues. It is empty for a new run.
     """
     identity, facts = plan.dut.identity, plan.dut.facts.values

@@ -1,8 +1,8 @@
 """The process of one drive in a batch. The process examines its drive, holds it, waits for consent and for its turn,
 and measures the drive.
 
-Until the process receives the order to begin, it ends together with the process of the batch, because the consent is
-then no longer valid. After this order, the process needs no other process and no terminal.
+If the process of the batch ends before it has sent the order to begin, the process of the drive ends too, because the
+consent is no longer valid. After this order, the process of the drive needs no other process and no terminal.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ def shown_in_thread(options: BatchOptions, watch: Callable[[], BatchFollower]) -
         yield
         return
     ended = threading.Event()
-    # The thread is a daemon, because Python, when it exits, does not wait for a daemon thread that is blocked in a
+    # The thread is a daemon thread, because Python can exit without waiting for a daemon thread that is blocked in a
     # write.
     thread = threading.Thread(target=_show_until, args=(ended, options, watch), name="tkperf progress", daemon=True)
     thread.start()

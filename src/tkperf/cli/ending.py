@@ -230,7 +230,7 @@ def _is_own_page(path: Path) -> bool:
 
 
 def _read(options: RunOptions) -> tuple[RunResult, Page]:
-    """Return two results: the results of the run with their findings, and the page of the report."""
+    """Return the results of the run with their findings, and also return the page of the report."""
     with RunFile(options.run_path) as opened, _transient(WRITING):
         record = opened.record()
         result = find_results(opened, record)

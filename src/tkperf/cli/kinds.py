@@ -166,7 +166,7 @@ def find_run_file(given: str) -> Path:
     """Return the run file that a word means. The word is the path of the file, NAME instead of NAME.tkperf, or a folder
     that contains only one run file.
     """
-    if given.endswith(RUN_FILE_SUFFIX) and os.path.exists(given):  # noqa: PTH110 # False also for names too long
+    if given.endswith(RUN_FILE_SUFFIX) and os.path.exists(given):  # noqa: PTH110 # also False for too long names
         return Path(given)
     meant = list(_candidates(given))
     if len(meant) > 1:

@@ -86,8 +86,8 @@ class InBackground:
         self._abandoned = False
         self._dropped = self._dropped_reported = 0
         self._owner = threading.get_ident()
-        # The thread is a daemon, because Python, when it exits, does not wait for a daemon thread that is blocked in a
-        # write.
+        # The thread is a daemon thread, because Python can exit without waiting for a daemon thread that is blocked in
+        # a write.
         self._thread = threading.Thread(target=self._show, name=f"tkperf {name}", daemon=True)
         self._thread.start()
 

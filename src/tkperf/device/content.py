@@ -205,7 +205,7 @@ def read_samples(descriptor: int, places: Iterable[tuple[int, int]]) -> Iterator
     Args:
         descriptor: the descriptor may be open with ``O_DIRECT``. In this case, all offsets and counts
             must be multiples of a logical block.
-        places: the offset and the number of bytes of each sample, at most ``FIRST_BYTES``.
+        places: the offset and the number of bytes of each sample. The number is at most ``FIRST_BYTES``.
     """
     # With O_DIRECT, the memory must start at the beginning of a page.
     memory = memoryview(mmap.mmap(-1, FIRST_BYTES))

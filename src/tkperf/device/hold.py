@@ -60,7 +60,7 @@ class Hold:
     descriptor is closed, but the anchor stays open. ``exclusive`` is negative during this time. Programs that write
     inherit the anchor, so the lock lasts as long as they run, even if tkperf is killed. ``data`` contains the
     signatures that were found on the device before the first write. ``content`` is the first reading of the content.
-    Later readings are compared with it. None means that the content has not been read yet.
+    Later readings are compared with the first reading. None means that the content has not been read yet.
     """
 
     def __init__(self, identity: DeviceIdentity) -> None:

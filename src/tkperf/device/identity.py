@@ -470,8 +470,8 @@ def _identify_block_device(descriptor: int, real: Path, status: os.stat_result, 
 
 
 def file_system_of(path: Path) -> str | None:
-    """Return the type of the file system that contains a path, such as ``ext4``. None means that its mount is not
-    visible.
+    """Return the type of the file system that contains a path, such as ``ext4``. None means that the mount of this file
+    system is not visible.
     """
     place = find_mounted_path(path, [*read_mounts(PROC_ROOT / "self", None)], PROC_ROOT)
     return None if place is None else place.mount.kind

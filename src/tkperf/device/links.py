@@ -65,8 +65,8 @@ def read_link(disk: Path) -> Link | None:
 
 
 def find_narrower_bridge(disk: Path) -> Link | None:
-    """Return the narrowest PCIe link between the drive or its adapter and the CPU, if its bandwidth is less than that
-    of the drive or adapter.
+    """Return the narrowest PCIe link between the CPU and the drive or its adapter, if this link has less bandwidth than
+    the link of the drive or adapter.
 
     ``source`` names the bridge of this link. None means that there is no such link, or that the kernel does not report
     it.

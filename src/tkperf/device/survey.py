@@ -167,7 +167,7 @@ class Survey:
         return tuple((files[lock.file], lock) for lock in read_locks(self.proc_root) if lock.file in files)
 
     def find_files_open_over_nfs(self) -> list[str]:
-        """Return the names of the target's files that NFS clients of this machine have open."""
+        """Return the names of the target's files that clients of this machine's NFS server have open."""
         opened = find_nfs_opens(self.proc_root)
         return [name for file, name in self._files_by_kernel_number().items() if file in opened]
 
@@ -359,7 +359,7 @@ def find_blind_spots(
 
 
 def _unseen_processes(survey: Survey, root: Path, *, alone: bool) -> Iterator[BlindSpot]:
-    """If tkperf cannot inspect all processes, yield one blind spot for the reason that hides most processes."""
+    """If tkperf cannot inspect all processes, yield one blind spot for the reason that hides the most processes."""
     target = on_one_line(survey.identity.path)
     now = f". At the moment, nothing else has {target} open" if alone else ""
     if not sees_all_processes(survey.proc_root):

@@ -338,12 +338,12 @@ class SequentialCursors:
     """The positions of all sequential streams of a device. Each stream continues from step to step instead of
     restarting.
 
-    fio can start a job anywhere in its region. At the end of the region, however, fio continues at the start of the job
-    and not at the beginning of the region (observed with fio 3.33; zonemode and several files do not change this). A
-    step therefore continues where the stream stopped if the rest of the region is large enough for the last measured
-    speed. Otherwise the step starts at the beginning of the region, and the rest of the region is not accessed. If a
-    stream accesses more than about half of its region in a step, each of its steps begins at the beginning of the
-    region. Only in this case does fio access the whole region repeatedly.
+    fio can start a job anywhere in its region. At the end of the region, however, fio continues at the address where
+    the job started, and not at the beginning of the region (observed with fio 3.33; zonemode and several files do not
+    change this). A step therefore continues where the stream stopped if the rest of the region is large enough for the
+    last measured speed. Otherwise the step starts at the beginning of the region, and the rest of the region is not
+    accessed. If a stream accesses more than about half of its region in a step, each of its steps begins at the
+    beginning of the region. Only in this case does fio access the whole region repeatedly.
 
     Each stream is identified by its workload. In a combination, the name also identifies the stream. Loads within an
     area begin at the start of the area, because each area is measured once.

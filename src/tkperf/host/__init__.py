@@ -1,1 +1,3 @@
-"""The host on which tkperf measures: the ``audit`` of conditions that disturb a run, ``settings`` and ``tuning``."""
+"""The host on which tkperf measures. ``audit`` finds conditions that disturb a run, ``settings`` lists the settings
+that should change, and ``tuning`` changes and restores these settings.
+"""

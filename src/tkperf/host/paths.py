@@ -196,7 +196,9 @@ def _name_controller(function: Path) -> str:
 
 
 def _read_slot(disk: Path, sys_root: Path) -> str | None:
-    """Return the slot of an enclosure, the bay of an expander, the PCIe slot, or the SATA port of a disk."""
+    """Return the place to which a disk is attached: the slot of an enclosure, the bay of an expander, the PCIe slot, or
+    the SATA port.
+    """
     for entry in sorted((disk / "device").glob("enclosure_device:*")):
         return entry.name.partition(":")[2]
     place = find_place_on_bus(disk)

@@ -1,10 +1,10 @@
 """The tuning of the host for a measurement. Settings are recorded, set, verified, and restored when the last run that
 needs them has ended.
 
-All settings are safe and reversible: the governor and the energy preference of the CPUs, and the queue of the measured
-drives. tkperf stops no service and changes no other drive. Before the first change, tkperf writes the former values to
-/run, so that ``tkperf tune --restore`` can restore them even if tkperf was killed. A reboot resets both the settings
-and /run.
+All settings are safe and reversible. They are the governor and the energy preference of the CPUs, and the queue
+settings of the measured drives. tkperf stops no service and changes no other drive. Before the first change, tkperf
+writes the former values to /run, so that ``tkperf tune --restore`` can restore them even if tkperf was killed. A reboot
+resets both the settings and /run.
 """
 
 from __future__ import annotations

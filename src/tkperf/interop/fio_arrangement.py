@@ -1,5 +1,5 @@
-"""Series of fio's results. This module determines which results are rounds of the same series, their order and numbers,
-and their section.
+"""Series of fio's results. This module determines which results are rounds of the same series. It also determines the
+order and the numbers of these rounds, and the section of the series.
 
 The loads of a section have the same access and the same demand. If a cell has two series, the section's name also
 contains the differences between them. tkperf judges each cell by the cell's own rounds.
@@ -157,8 +157,8 @@ def _part_of(series: CellSeries, rounds: list[Result], **changes: object) -> Cel
 
 
 def _columns(rounds: Sequence[Result], names: Sequence[str]) -> dict[tuple[str, str], list[int]]:
-    """Return the numbers that count rounds in the names of all these results. The key is the place of the number in the
-    name and the word before it.
+    """Return the numbers that count rounds in the names of all these results. The key consists of the place of the
+    number in the name and the word before the number.
     """
     found = [find_rounds(names[result.source], result.job) for result in rounds]
     shared = set(found[0]).intersection(*found[1:])
@@ -245,8 +245,8 @@ def _divide_by_time(
 
 
 def _find_overlapping(in_time: Sequence[Result], names: Sequence[str], remarks: Remarks) -> list[Result]:
-    """Return the results that ran at the same time as the previous or next result in time, if that other result is from
-    another file.
+    """Return each result whose load ran at the same time as the load of the previous or next result in time, if that
+    other result is from another file.
     """
     found: dict[int, Result] = {}
     for before, after in pairwise(in_time):
@@ -420,7 +420,8 @@ def _labels(group: Sequence[CellSeries], names: Sequence[str]) -> list[list[str]
                 of_series.append(readable(text[:80]).replace("\n", " "))
 
     keys = [series.series_key for series in group]
-    # The name of a section contains the demand of a load, but only the names of the streams of a combination.
+    # For a single load, the name of a section contains the demand of the load. For a combination, the name contains
+    # only the names of the streams.
     if all(series.workload.is_combination for series in group):
         add([series.workload for series in group], [key.beside.own for key in keys])
     hosts = [f"host {key.host}" if key.host else "no host named" for key in keys]

@@ -86,8 +86,8 @@ class _Need:
 
 
 def fits_msgspec(text: str, file_bytes: int) -> bool:
-    """Return whether a text and its values, decoded by msgspec, need no more than ten times the size of the file in
-    memory.
+    """Return whether a text and its values, decoded by msgspec, need no more memory than ten times the size of the
+    file.
 
     64 MiB are always allowed.
     """
@@ -341,7 +341,7 @@ def _replace(pattern: re.Pattern[str], text: str, find_new: Callable[[re.Match[s
     """Replace each match for which ``find_new`` returns a text.
 
     ``Pattern.sub`` would keep an object for each match and for each text between matches. These objects need up to 20
-    times the size of the text in memory.
+    times as much memory as the text.
     """
     written, end = StringIO(), 0
     for match in pattern.finditer(text):

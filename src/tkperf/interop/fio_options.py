@@ -113,8 +113,8 @@ def parse_number(value: object, kb_base: int = 1024) -> int | None:
 
 
 def parse_time_s(value: object) -> float | None:
-    """Return the time in seconds that fio reads from this value. The unit of a number without a unit is the second.
-    None means that the text is not a time, or is 0.
+    """Return the time in seconds that fio reads from this value. A number without a unit is in seconds. None means that
+    the text is not a time, or is 0.
     """
     match = re.fullmatch(r"([0-9]{1,12})\s*([a-z]*)", str(value).strip().lower())
     if match is None or match[2] not in _TIME_UNITS_S:

@@ -295,7 +295,7 @@ def _describe_gaps(cell: CellSeries) -> str:
 
 
 def _describe_others(finals: dict[Workload, SteadyStateVerdict]) -> str:
-    """Return a text about the verdicts of the other cells, each on its own rounds."""
+    """Return a text about the verdicts on the other cells. Each verdict is based on the rounds of its own cell."""
     judged = {cell: verdict for cell, verdict in finals.items() if verdict.judged}
     if not judged:
         return ""

@@ -189,7 +189,7 @@ def _is_too_short(groups: Sequence[Sequence[Job]]) -> bool:
 
 
 def _span_ms(document: Mapping[str, Any], group: Sequence[Job]) -> tuple[float, float] | None:
-    """Return when a group began and ended, in ms since 1970. None means that fio did not report it."""
+    """Return when a group began and ended, in ms since 1970. None means that fio did not report these times."""
     starts_ms = [start for job in group if isinstance(start := job.get("job_start"), int) and 0 < start < 1e15]
     if len(starts_ms) < len(group):
         return None

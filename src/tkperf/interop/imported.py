@@ -36,7 +36,7 @@ ROUND_WORDS = (
 )
 # Job names also contain other numbers, so in a job name only the full words in this pattern count rounds.
 _JOB_ROUND = re.compile(r"(?<![a-z])(round|pass|loop|cycle|iter|iteration)([-_ ]?)\d+", re.IGNORECASE)
-# Other words for which the following number does not distinguish conditions, as in "result3" and "day2".
+# Other words after which a number does not distinguish conditions, as in "result3" and "day2".
 _COUNTED = frozenset(
     {
         *ROUND_WORDS,
@@ -267,8 +267,8 @@ def _distinguishes(match: re.Match[str], is_folder: bool) -> bool:
 
 
 def find_rounds(file: str, job: str) -> dict[tuple[str, str], int]:
-    """Return the numbers that count rounds. The key is the place of the number and the word before it: ``("file",
-    "round"): 12``.
+    """Return the numbers that count rounds. The key consists of the place of the number and the word before the number:
+    ``("file", "round"): 12``.
 
     If a word occurs several times at a place, its last number counts rounds, and the other numbers have separate
     places. ``r70_r3.json`` is therefore round 3 of a mix with 70 % reads. In ``r3_r70.json``, it is not certain which

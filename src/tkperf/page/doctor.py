@@ -92,8 +92,8 @@ def _purges(found: Data) -> TableView:
 
 
 def build_host_page(found: Data) -> ReportView:
-    """Build the page of the host. The page shows whether the host can measure, the programs that tkperf uses, how
-    tkperf was installed, and the conditions that would disturb a run.
+    """Build the page of the host. The page states whether the host can measure, and how tkperf was installed. The page
+    also lists the programs that tkperf uses, and the conditions that would disturb a run.
     """
     findings = host_findings({"audit": found["audit"]})
     programs = found["programs"]

@@ -119,7 +119,8 @@ def describe_sector(device: Mapping[str, object]) -> str | None:
 
 
 def describe_load_generator(info: RunInfo) -> str | None:
-    """Return the version of fio, its I/O engine, and whether the engine bypasses the page cache.
+    """Return the version of fio and the I/O engine, in words. The text also states whether the engine bypasses the page
+    cache.
 
     For an imported run, return only the facts that the imported file contains.
     """

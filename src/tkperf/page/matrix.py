@@ -70,7 +70,7 @@ class MatrixCell:
         bar: the length of the bar as a share of the column's width; None if the value was not measured.
         is_cut: whether the value is greater than the end of the scale, so that its bar is cut.
         low, high: the ends of the interval on the scale of the bar; None if they are not known.
-        interval: half of the interval, such as ``± 0.35 %``, or "".
+        interval: half of the width of the interval, such as ``± 0.35 %``, or "".
         hint: the value with all its digits.
         target: the ID of the place on the page that shows the full value, or "". A target with ``#`` is the address of
             another page.

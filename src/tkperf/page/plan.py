@@ -1,5 +1,5 @@
-"""Build the page that shows the plan of a run. The page shows whether the run could begin, how much time the run needs,
-and each test, phase and condition.
+"""Build the page that shows the plan of a run. The page states whether the run could begin, and how much time the run
+needs. The page also shows each test, phase and condition.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def build_plan_page(estimate: RunEstimate, ends: str = "") -> ReportView:
 
 
 def describe_plan_verdict(estimate: RunEstimate) -> Verdict:
-    """Return the verdict on a plan. The verdict states whether the run could begin, its duration, the amount written,
-    and the share of the rated life of the drive that the run consumes.
+    """Return the verdict on a plan. The verdict states whether the run could begin. It also contains the duration, the
+    amount written, and the share of the drive's rated life that the run consumes.
     """
     judged = judge_plan(estimate)
     cost = f"more than {_percent(MUCH_OF_A_LIFE)}"
@@ -93,8 +93,8 @@ def describe_plan_verdict(estimate: RunEstimate) -> Verdict:
 
 
 def warn_of_cost(estimate: RunEstimate) -> str | None:
-    """Return the warning that the run may consume a large share of the rated life of a drive. Return None if the share
-    is small, or if no rating of the drive is known.
+    """Return the warning that the run may consume a large share of a drive's rated life. Return None if the share is
+    small, or if no endurance rating of the drive is known.
     """
     if estimate.shares is None or not estimate.costs_much:
         return None
@@ -139,7 +139,7 @@ def describe_amounts(bounds_bytes: tuple[float, float]) -> str:
 
 
 def describe_shares(shares: tuple[float, float]) -> str:
-    """Return the share of the rating of a drive, in words: ``0.22 % to 3.3 %``."""
+    """Return the share of a drive's endurance rating, in words: ``0.22 % to 3.3 %``."""
     return _between(*map(_percent, shares), nothing=shares[0] == 0)
 
 

@@ -109,10 +109,10 @@ def choose_opening_chart(
 ) -> ChartView | None:
     """Return the chart that a reader should see first, as a copy with another key. Return None if there are no charts.
 
-    A chart of the highest periodic spikes is preferred. If there is no such chart, the first existing chart of these is
-    used: a chart of a rate that changes over time, of the effect of one load on another load, of a search for the
-    highest rate, and of the throughput over a hard disk. If none of these charts exists, the result is the first chart
-    of the first test.
+    A chart of the highest periodic spikes is preferred. If there is no such chart, the first existing chart in this
+    order is used: a chart of a rate that changes over time, a chart of the effect of one load on another load, a chart
+    of a search for the highest rate, and a chart of the throughput over a hard disk. If none of these charts exists,
+    the result is the first chart of the first test.
     """
     sections = {section.key: section for test in tests for section in test.sections}
     spikes = find_highest_spikes(results)

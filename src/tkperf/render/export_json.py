@@ -53,7 +53,7 @@ WORKLOAD = {
     "compressible_percent": int,
     "region_offset_bytes": int,
     "region_length_bytes": int,
-    # If no load of a run is a stream, its tables do not contain this column.
+    # If no load of a run is a stream, the tables of the run do not contain this column.
     STREAM_COLUMN: str,
 }
 
@@ -295,8 +295,8 @@ UNCERTAINTY = {
 
 
 def u95_row(cell: CellResult, direction: Direction) -> Row:
-    """Return half of the interval for each quantity except the count. The value is None if there is no interval, or if
-    the interval has no upper end.
+    """Return half of the width of the interval for each quantity except the count. The value is None if there is no
+    interval, or if the interval has no upper end.
     """
     of_cell = (cell.uncertainty_of(quantity, direction) for quantity in _UNCERTAIN)
     return tuple(None if known is None else known.expanded for known in of_cell)

@@ -1,7 +1,7 @@
 """Define the parts of a printed report as plain data: its fonts, and the places of its charts.
 
-The process that writes a PDF imports only this module, because importing the modules that build a page takes four times
-as long.
+The process that writes a PDF imports only this module, because the import of the modules that build a page takes four
+times as long as the import of this module.
 """
 
 from __future__ import annotations

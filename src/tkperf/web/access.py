@@ -31,7 +31,7 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-# A pattern for a name or IPv4 address, or an IPv6 address in brackets, followed by a port.
+# A pattern for a name, an IPv4 address, or an IPv6 address in brackets. A port may follow.
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([0-9a-z._-]+))(?::([0-9]{1,5}))?", re.ASCII)
 _MOST_PORT = 65535
 
@@ -134,8 +134,8 @@ class AccessGuard:
         return bool(given) and hmac.compare_digest((given or "").encode(), (self._token or "").encode())
 
     def _admit(self, cookie: str, path: str, query: list[tuple[str, str]]) -> Response:
-        """Return an answer that moves the token from the address to a cookie. Browsers store and forward addresses, and
-        scripts cannot read the cookie.
+        """Return an answer that moves the token from the address to a cookie. The token is safer in a cookie, because
+        browsers store and forward addresses, while scripts cannot read this cookie.
         """
         # Two slashes at the beginning would lead to another host.
         address = "/" + path.lstrip("/\\") + (f"?{urlencode(query)}" if query else "")
@@ -184,10 +184,10 @@ def _find_cookies(headers: Headers, name: str) -> Iterator[str]:
 
 
 def _is_own_page(headers: Headers, host: str) -> bool:
-    """Return whether a request does not come from another site. Such a request comes from a page of this server, from
-    an address that the user typed or received by mail, or from a program.
+    """Return True if a request comes from a page of this server, from an address that the user typed or received by
+    mail, or from a program. Return False if the request comes from another site.
 
-    Another port of this host counts as another site, although browsers treat it as the same site.
+    Another port of this host counts as another site, although browsers treat all ports of a host as the same site.
     """
     origin = headers.get("origin")
     if origin is not None and origin not in (f"http://{host}", f"https://{host}"):

@@ -1,4 +1,4 @@
-"""Limits for the content of a request, and for the number of requests, connections and jobs at the same time.
+"""Limits for the content of a request, and for the numbers of simultaneous requests, connections and jobs.
 
 ``find_excess`` checks a request before any other code examines it. docs/how-to/serve.md lists the numbers.
 """
@@ -104,7 +104,7 @@ own.
 MOST_CHOICES = 200
 """The greatest number of values of a facet that a page offers."""
 MOST_NAMED = 10
-"""The greatest number of copies of a file that a page names."""
+"""The greatest number of copies that a page names for one file."""
 MOST_UNREADABLE = 200
 
 # If a file could not be read for a temporary reason, the library reads the file again later.
@@ -130,9 +130,9 @@ class Excess(NamedTuple):
 
 
 def find_excess(scope: Scope) -> Excess | None:
-    """Return the limit that a request exceeds, or None if the request is within all limits.
+    """Return the answer to a request that exceeds a limit, or None if the request is within all limits.
 
-    The time for this check increases only with the length of the request.
+    The time for this check depends only on the length of the request.
     """
     path: bytes = scope.get("raw_path") or scope["path"].encode(errors="replace")
     if len(path) > MOST_PATH_BYTES:

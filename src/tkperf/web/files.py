@@ -52,15 +52,15 @@ def look_again(known: KnownFile) -> KnownFile:
         for descriptor in opened:
             os.close(descriptor)
     stamp = state_of(status)
-    # The inode number becomes free when the file is removed, so a link or pipe with the same name can have the same
-    # number.
+    # The inode number becomes free when the file is removed, so a new link or pipe with the same name can receive the
+    # same number.
     if stamp[:2] != known.stamp[:2] or not stat.S_ISREG(status.st_mode):
         raise _changed(known)
     return replace(known, stamp=stamp)
 
 
 def reach(known: KnownFile) -> Path:
-    """Return the path of a known file after the same check.
+    """Check a known file as ``look_again`` does, and return the path of the file.
 
     Raises:
         RunFileError: the same errors as in ``look_again``.

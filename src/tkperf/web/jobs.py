@@ -1,5 +1,5 @@
-"""The jobs of workers, with the names of the jobs as the keys. A job is a function that reads run files. The rows of
-the library are also built only by jobs.
+"""The jobs of workers, as a table whose keys are the names of the jobs. A job is a function that reads run files. Only
+jobs build the rows of the library.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def follow_run(file: KnownFile) -> Iterator[bytes]:
     the file any more.
     """
     followed = FollowedFile(reach(file))
-    reach(file)  # raises an error if the path has led to another file in the meantime
+    reach(file)  # raises an error if the path now leads to another file
     state = RunState()
     events = followed.first_events()
     while True:
@@ -201,7 +201,7 @@ def _read_batch(ledger: KnownFile, files: Mapping[str, KnownFile]) -> BatchResul
 
 def _read(known: KnownFile) -> RunResult:
     result = read_results(reach(known))
-    reach(known)  # raises an error if the path has led to another file in the meantime
+    reach(known)  # raises an error if the path now leads to another file
     return result
 
 
@@ -259,7 +259,7 @@ def make_csv(file: KnownFile) -> bytes:
 
 
 def make_copy(file: KnownFile) -> bytes:
-    """Return the run file itself, in its state at one time, even while its run is writing to it."""
+    """Return a copy of the run file as it is at a single moment, even while the run is writing to the file."""
     with open_known(file) as opened:
         return opened.content()
 
@@ -324,7 +324,7 @@ def open_known(known: KnownFile, *, locked_s: float | None = None) -> Iterator[R
         RunFileError: the same errors as in ``RunFile``, or the path now leads to another file.
     """
     with RunFile(reach(known), briefly=True, locked_s=locked_s) as opened:
-        reach(known)  # raises an error if the path has led to another file in the meantime
+        reach(known)  # raises an error if the path now leads to another file
         yield opened
 
 

@@ -107,7 +107,7 @@ class Listing:
 
     Attributes:
         runs, batches: the runs and batches, with their IDs as the keys.
-        run_aliases, batch_aliases: IDs of single files. The value is the ID to which each of them leads.
+        run_aliases, batch_aliases: IDs of single files. The value is the ID to which the ID of the single file leads.
         ambiguous_runs, ambiguous_batches: IDs that belong to several different files, with the number of these files.
         unreadable: files that cannot be read, with the reasons.
         waiting: number of files that were not read yet.
@@ -168,8 +168,8 @@ class Library:
         return self._listing
 
     async def wait_for_look(self, limit_s: float | None = None) -> None:
-        """Wait until the first search of the folders has ended, or until a time limit in s. The first search reads no
-        run file.
+        """Wait until the first search of the folders has ended, but no longer than a time limit in s. The first search
+        reads no run file.
         """
         with suppress(TimeoutError):
             await asyncio.wait_for(self._looked.wait(), limit_s)
@@ -262,7 +262,8 @@ class Library:
         changed = self._index.find(known.stamp) is None
         pause_s = self._again_after_s.get(known.stamp[:2])
         if running and not changed:
-            # If a process was killed, its file does not change. The state of the lock is therefore checked as well.
+            # If the process of a run is killed, the run file does not change. The state of the file's lock is therefore
+            # checked as well.
             with suppress(OSError):
                 changed = not is_being_written(known.folder / known.place)
         if pause_s is None:

@@ -108,8 +108,8 @@ def _build_columns(query: Query, selection: FoundRuns) -> list[tuple[str, str, s
     """
     columns = []
     ranking = selection.ranking
-    # In a ranking, the columns for the headline figures and for write saturation are replaced by the figure and its
-    # bar.
+    # In a ranking, columns with the ranked figure and its bar replace the columns for the headline figures and for
+    # write saturation.
     titles = {} if ranking is None else {"Headline figures": ranking.title, "Write saturation": None}
     for key, column in _COLUMNS:
         title = titles.get(column, column)

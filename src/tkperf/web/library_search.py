@@ -27,7 +27,7 @@ from tkperf.web.library import ListedBatch, ListedRun, Listing
 
 _DECODER = make_msgpack_decoder(RunFigures)
 CHOICES = tuple((figure, capitalise(FIGURE_NAMES[figure.replace("-", "_")][1])) for figure in FIGURES)
-"""The figures that the library can use for a ranking. Each entry contains the name of the figure."""
+"""The figures that the library can use for a ranking. Each entry consists of the key and the name of a figure."""
 
 
 class ShownRank(NamedTuple):
@@ -138,8 +138,8 @@ class Query:
     Attributes:
         chosen: the selected values of each facet. In each facet with selected values, a run must have one of these
             values.
-        by: the figure of ``FIGURES`` according to which the list is ranked. If it is empty, the list has the order of
-            ``sort``.
+        by: the figure of ``FIGURES`` according to which the list is ranked. If ``by`` is empty, the list has the order
+            of ``sort``.
         sort: a key of ``SORTS``. With ``-`` before the key, the order is descending.
         page: the number of the page, counted from 1.
         ticked: IDs of runs that the user wants to compare. These runs may be on other pages.
@@ -247,7 +247,7 @@ class FoundRuns:
         measured, simulated, total: the number of runs on real drives that were found, the number of simulated runs that
             were found, and the number of all runs in the library.
         facets: facets with their values. If a facet has very many values, only the most frequent values are included.
-        page, pages: the number of this page, limited to existing pages, and the number of pages.
+        page, pages: ``page`` is the number of this page, limited to existing pages. ``pages`` is the number of pages.
     """
 
     items: tuple[Item, ...]
@@ -342,7 +342,8 @@ def _sort(runs: Sequence[ListedRun], sort: str) -> list[ListedRun]:
 def _group(runs: Sequence[ListedRun], listing: Listing, query: Query) -> list[Item]:
     """Return the rows of the list. All runs of a batch are shown at the position of its first run.
 
-    Batches without a found run follow at the end, if no facet is selected and the batch matches the words.
+    A batch of which no run was found follows at the end if no facet is selected and the batch matches the words of the
+    search.
     """
     of_batches: dict[str, list[ListedRun]] = {}
     for run in runs:

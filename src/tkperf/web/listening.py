@@ -25,7 +25,7 @@ from tkperf.model.units import format_count, list_names
 from tkperf.runfile.writers import find_running
 from tkperf.web.bounds import MOST_CONNECTIONS, MOST_REQUEST_BYTES, REQUEST_WITHIN_S, RETRY_AFTER_S, TAKEN_WITHIN_S
 
-# The time, in s, that current answers have to complete when the server ends.
+# The time, in s, within which answers in progress must be complete when the server ends.
 GRACE_S = 2
 LOOK_FOR_RUNS_EVERY_S = 10.0
 
@@ -73,7 +73,7 @@ def listen(host: str, port: int) -> Listening:
         return Listening(socket=opened, address=_address_of(bound, port))
     own = socket.gethostname()
     token = secrets.token_urlsafe(24)
-    reached = own if bound in ("0.0.0.0", "::") else bound  # noqa: S104 - on the user's wish
+    reached = own if bound in ("0.0.0.0", "::") else bound  # noqa: S104 - at the user's request
     return Listening(
         socket=opened,
         address=f"{_address_of(reached, port)}?token={token}",

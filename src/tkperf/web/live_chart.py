@@ -67,7 +67,7 @@ class LiveChart:
 
 
 def draw_seconds(iops: Sequence[float]) -> LiveChart | None:
-    """Return the chart of the newest seconds. The newest second is at the right. None means that there are fewer than
+    """Return the chart of the newest seconds. The newest second is on the right. None means that there are fewer than
     two seconds.
     """
     shown = iops[-_MOST_SPAN_S:]

@@ -1,5 +1,5 @@
-"""Runs and batches in progress, as server-sent events. One process watches each run or batch, and the number of
-browsers that show it does not matter.
+"""Runs and batches in progress, as server-sent events. A run or batch is watched by a single process, regardless of how
+many browsers show the run or batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from tkperf.web.server_state import ServerState, find_batch, find_run
 from tkperf.web.workers import BusyError, JobError
 
 # The interval, in s, between lines that keep a connection open. If the server cannot send a line, it detects that the
-# browser has closed the connection. Within the same interval, the answer detects that the server is ending.
+# browser has closed the connection. At the same interval, the code that sends the events checks whether the server is
+# ending.
 KEEP_ALIVE_S = 1.0
 # A comment of the event stream, which a browser ignores.
 _NOTHING = b":\n\n"

@@ -56,8 +56,8 @@ class PageCache:
     """A store of pages with their keys.
 
     Args:
-        folder: the folder in the user's cache. Nothing is stored if it is None, if it cannot be written to, or if its
-            disk is nearly full.
+        folder: the folder in the user's cache. Nothing is stored if the folder is None or cannot be written to, or if
+            its disk is nearly full.
     """
 
     def __init__(self, folder: Path | None, *, most_bytes: int = MOST_BYTES) -> None:

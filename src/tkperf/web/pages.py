@@ -62,7 +62,7 @@ def render_error(request: Request, status: int, message: str, *, more: str = "")
 
 
 def encode_json(content: object) -> bytes:
-    """Return a value as JSON. The name of a file can contain bytes that are not UTF-8."""
+    """Return a value as JSON. Bytes that are not UTF-8, which the name of a file can contain, are replaced."""
     text = json.dumps(content, ensure_ascii=False).encode(errors="replace").decode()
     return escape_controls(text).encode()
 

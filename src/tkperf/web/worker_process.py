@@ -51,7 +51,7 @@ def _work(jobs: Jobs, to_server: int, result: int, ordered: int) -> None:
     with suppress(BaseException), socket.socket(fileno=to_server) as answers:
         with open(ordered, "rb") as file:
             file.seek(0)
-            order: Order = pickle.load(file)  # noqa: S301 - of the server
+            order: Order = pickle.load(file)  # noqa: S301 - the order is from the server
         # The server uses this descriptor to kill the process. The descriptor never refers to another process, even a
         # long time later.
         socket.send_fds(answers, [b"p"], [os.pidfd_open(os.getpid())])

@@ -64,7 +64,7 @@ class JobError(TkperfError):
 
 
 class FileError(JobError):
-    """A file that cannot be shown. The reason is the same as in any command."""
+    """A file that cannot be shown. The reason is the same as in every other command that reads the file."""
 
     status = 422
 
@@ -91,11 +91,11 @@ _FAILURES = {FAILED: FileError, LOCKED: LockedError}
 
 
 class Workers:
-    """An executor of jobs. Jobs are identified by name, a few of them run at the same time, and they begin in the order
-    in which they arrive.
+    """An executor of jobs, which are identified by name. A few jobs run at the same time. Jobs begin in the order in
+    which they arrive.
 
     Args:
-        module: the module of the worker process. A test can define jobs of its own.
+        module: the module of the worker process. A test can use a module with jobs of its own.
     """
 
     def __init__(
@@ -294,7 +294,7 @@ async def _receive_message(answers: socket.socket) -> bytes:
 
 
 async def _receive_exactly(answers: socket.socket, count: int) -> bytes:
-    """Return this number of bytes. The result is empty if the process of the job closed its end of the socket
+    """Return exactly ``count`` bytes. The result is empty if the process of the job closed its end of the socket
     earlier.
     """
     loop = asyncio.get_running_loop()

@@ -382,7 +382,7 @@ def _commission(request: BatchRequest, numbers: Sequence[int], *, resumes: bool)
                 if not resumes:  # the host already has the file
                     raise
                 return path
-            # The name depends on the content. A batch of the same NAME that is refused later can therefore not replace
+            # The name depends on the content. Therefore, a batch of the same NAME that is refused later cannot replace
             # the file.
             names[path] = name_input(text)
             files[names[path]] = text

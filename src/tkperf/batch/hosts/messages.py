@@ -57,7 +57,7 @@ class Hello(_FromHost, frozen=True, kw_only=True, forbid_unknown_fields=False):
 
 
 class Clock(_FromHost, frozen=True, kw_only=True):
-    """The clock of the host when it received the order."""
+    """The time on the clock of the host when the host received the order."""
 
     utc_s: Annotated[float, msgspec.Meta(ge=0, le=1e11)]
 

@@ -86,7 +86,7 @@ def require_no_commands(request: BatchRequest, caller_uid: int) -> None:
 def require_sent_inputs(request: BatchRequest, files: Mapping[str, str]) -> None:
     """Check that each profile or workload is shipped with tkperf, or is a file whose content is in the order.
 
-    A path of the host would be read with root's rights, and an error about the file quotes the file.
+    A path of the host would be read with root's rights, and an error about the file quotes the content of the file.
 
     Raises:
         RefusedError: a profile or workload is a path, or the name of a file does not correspond to its content.

@@ -91,7 +91,7 @@ class RemoteHost:
         """Return the error for a connection without a first line. ``words`` is the output of ssh and of the host on
         stderr.
         """
-        # sudo only gives a warning if it cannot resolve the host name, and continues.
+        # If sudo cannot resolve the host name, sudo only prints a warning and continues.
         words = "\n".join(line for line in words.splitlines() if "unable to resolve" not in line)
         said = words.lower()
         name = self.host.rpartition("@")[2]

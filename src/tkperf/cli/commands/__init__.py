@@ -2,5 +2,5 @@
 does the work.
 
 These modules import only code that loads quickly, so that help, completion and messages about wrong calls appear at
-once. A command imports the modules that it needs when it is called.
+once. When a command is called, it imports the modules that it needs.
 """

@@ -141,11 +141,11 @@ def _export(path: Path, dataset: Dataset, *, seconds: bool) -> _Outcome:
 
 
 def _replaces(run: ExportedRun, former: ExportedRun) -> bool:
-    """Return whether the tables of a run must replace the tables that were already exported. They must replace them in
-    two cases: they contain a later state of the run, or the exported tables contain the same state but were written by
-    another version or with other options.
+    """Return whether the tables of a run must replace the tables that were already exported. The new tables must
+    replace the exported tables in two cases: the new tables contain a later state of the run, or the exported tables
+    contain the same state but were written by another version or with other options.
 
-    A state is later if it is a changed state of the same file, or if its log contains more entries.
+    A state is later if the same file has changed, or if the log of the run contains more entries.
     """
     if run.digest == former.digest:
         return run.made_by != former.made_by

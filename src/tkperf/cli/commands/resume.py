@@ -101,7 +101,7 @@ def resume(run_file: Path, **options: Any) -> None:
         _resume_batch(run_file, options)
     if options.pop("without") or options.pop("yes_destroy_file"):
         raise UsageError("--without and --yes-destroy-file work only with a batch. Pass NAME.batch as RUN_FILE")
-    if run_file.suffix != RUN_FILE_SUFFIX and os.path.exists(run_file):  # noqa: PTH110 # False also for names too long
+    if run_file.suffix != RUN_FILE_SUFFIX and os.path.exists(run_file):  # noqa: PTH110 # also False for too long names
         raise UsageError(
             f"the name of {run_file} does not end in .tkperf, so tkperf does not resume it. Pass the "
             "run file of the run that you want to continue"

@@ -139,8 +139,8 @@ def _find_sanitize_obstacle(path: str) -> str | None:
 
 
 def in_order(own: Sequence[Offer], generic: Sequence[Offer], disk: Path) -> tuple[Offer, ...]:
-    """Return the methods that use the drive's own commands before the generic methods. If the drive is behind an
-    adapter for another bus, return discard first.
+    """Return all methods in order of preference. Methods that use the drive's own commands precede the generic methods.
+    If the drive is behind an adapter for another bus, discard is first.
 
     SAS and RAID adapters translate ATA commands, and may abort commands that need a long time.
     """

@@ -46,8 +46,8 @@ NO_WATCH = PurgeWatch()
 class PurgeMethod:
     """A method to erase a device. ``act`` returns when the purge is complete, or raises an error.
 
-    ``reads_zero`` is true if the device guarantees to read as zeros afterwards. ``automatic`` is true if tkperf may
-    choose the method without a request by the user.
+    ``reads_zero`` is true if the device guarantees that it reads as zeros afterwards. ``automatic`` is true if tkperf
+    may choose the method without a request by the user.
     """
 
     name: str

@@ -76,8 +76,8 @@ class Sense:
 def read_sense(path: str, *, run: RunTool = run_command) -> Sense:
     """Return the sense data of a device. A device reports sense data even while it erases itself.
 
-    ``sg_requests --progress`` does not show whether an erase succeeded. After a failed erase, it prints nothing and
-    exits with 0, as it does after a successful erase.
+    ``sg_requests --progress`` does not show whether an erase succeeded. After a failed erase, this command prints
+    nothing and exits with 0, as it does after a successful erase.
 
     Raises:
         EngineError: sg_requests is missing or does not end, or the device returns no sense data.

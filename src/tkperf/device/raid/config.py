@@ -19,7 +19,7 @@ from tkperf.model.strict import decode_strictly, quote_value
 FEWEST_MEMBERS = {0: 2, 1: 2, 5: 3, 6: 4, 10: 4}
 # The greatest number of members in a set that mdadm creates. A controller can combine 240 members.
 MOST_MEMBERS = 384
-# TKperf's values for the keys of a controller's set that raid.json does not contain.
+# TKperf's values for those keys of a controller's set that are missing from raid.json.
 CONTROLLER_DEFAULTS = {"readpolicy": "nora", "writepolicy": "wt", "stripsize": 256}
 _LEADING_0 = re.compile(r"\b0+(?=[0-9])")
 EXAMPLE = '{"devices": ["/dev/sdb", "/dev/sdc"], "raidlevel": 1, "type": "sw_mdadm"}'
@@ -48,7 +48,7 @@ class RaidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
             raise InputFileError(f"key {fault}")
 
     def completed(self) -> RaidConfig:
-        """Return the configuration with TKperf's defaults for the keys that are missing for a controller's set."""
+        """Return the configuration. For a controller's set, TKperf's defaults replace the missing keys."""
         if self.type != "hw_lsi":
             return self
         left_out = {key: value for key, value in CONTROLLER_DEFAULTS.items() if getattr(self, key) is None}

@@ -188,13 +188,13 @@ def find_file_ranges(
 def find_written_layers(
     major_minor: str, loops: tuple[LoopDevice, ...], sys_root: Path
 ) -> tuple[tuple[Path, ...], FileRange | None]:
-    """Return the places where the kernel counts or records each write that may reach a block device. The places are
-    sysfs folders of devices, and the file that these devices use.
+    """Return the places where the kernel counts or records each write that may reach a block device. A place is the
+    sysfs folder of a device, or a file.
 
-    These places are the device itself and, for a loop device or a partition of a loop device, the devices and the file
-    that the loop device uses. A write to another partition of this loop device is also counted, because it cannot be
-    distinguished from a write to this partition. The members of a volume are not included, because other volumes may be
-    on them.
+    The places belong to the device itself and, for a loop device or a partition of a loop device, to the devices and
+    the file that the loop device uses. A write to another partition of this loop device is also counted, because it
+    cannot be distinguished from a write to this partition. The members of a volume are not included, because other
+    volumes may be on them.
     """
     folders: list[Path] = []
     device = os.makedev(*map(int, major_minor.split(":")))

@@ -53,7 +53,8 @@ class FlashModel:
         suspend_us: time that a read waits for a die that programs.
         flush_us: time of a flush. The time is short if capacitors protect the buffer.
         map_unit_bytes: unit of the address map. A smaller random write causes a read and a write of a whole unit.
-        map_cached_bytes: amount of addresses that the part of the map in memory covers. None means all addresses.
+        map_cached_bytes: amount of data whose addresses are in the part of the map that the drive keeps in memory. None
+            means all data.
         slc_bytes: fixed size of the cache of cells with one bit each.
         slc_free_share: share of the unused capacity that also serves as cache of one-bit cells.
         slc_program_us: the same as ``program_us``, but for cells with one bit each.

@@ -53,7 +53,7 @@ _HEAVY = re.compile(
 _HEAVY_COMMAND = re.compile(r"\bfstrim\b|checkarray|raid-check|mdcheck|e2scrub|\bscrub\b|updatedb|smartctl|sync_action")
 _LONGEST_CRON_BYTES = 1 << 20
 # The folders with cron's tables of the system and of users, and the folders with cron's scripts. The value is the
-# period in which scripts run. It is empty for tables, which contain their own times.
+# interval at which the scripts of a folder run. The value is empty for tables, which contain their own times.
 _CRON_FOLDERS = {
     "etc/cron.d": "",
     "var/spool/cron/crontabs": "",
@@ -258,7 +258,7 @@ def _audit_cron(audited: AuditedHost) -> AuditResult:
 
 
 def _find_cron_work(root: Path) -> tuple[list[str], list[str]]:
-    """Return cron's tables and scripts that work on drives, and the places that cannot be read."""
+    """Return cron's tables and scripts that work on drives, and the folders and files that cannot be read."""
     due: list[str] = []
     closed: list[str] = []
     files = [(root / "etc/crontab", "")]

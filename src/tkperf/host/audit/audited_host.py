@@ -161,7 +161,7 @@ class AuditedHost:
         ioengine: the interface that a run would use, according to a trial. None means that the engine could not try any
             interface.
         instead_of: the preferred interface that does not work on this host, with the reason.
-        rounding: the engine's version, if this version rounds queue depths up with io_uring and no run is planned.
+        rounding: the engine's version, if no run is planned and this version rounds queue depths up with io_uring.
         now_s: seconds since 1970.
     """
 
@@ -229,7 +229,7 @@ class AuditedDrive:
 
 
 def find_drive(name: str, major_minor: str | None, sys_root: Path, *, is_file: bool = False) -> AuditedDrive | None:
-    """Return a drive by its device number. None means that the kernel does not report such a drive."""
+    """Return the drive with this device number. None means that the kernel does not report such a drive."""
     if major_minor is None:
         return None
     node = find_node(major_minor, sys_root)

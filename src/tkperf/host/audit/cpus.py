@@ -211,8 +211,8 @@ def audit_interrupts(audited: AuditedHost, drive: AuditedDrive) -> Iterator[Audi
 
 
 def _read_vectors(audited: AuditedHost, function: Path) -> dict[str, frozenset[int]]:
-    """Return the CPUs to which each interrupt vector of a PCI function is delivered. Only vectors with a handler
-    count.
+    """Return the CPUs to which each interrupt vector of a PCI function is delivered. Vectors without a handler are
+    omitted.
     """
     numbers = [entry.name for entry in (function / "msi_irqs").glob("[0-9]*")]
     if not numbers and (single := number(function / "irq")):

@@ -22,9 +22,9 @@ from tkperf.host.audit.audited_host import (
 
 # The I/O size of throughput tests, in KiB (PTS-E 1.1: 1024 KiB).
 LARGEST_IO_KIB = 1024
-# Drivers without a limit report a number that is greater than this number.
+# Drivers that do not limit the size of an I/O report a number that is greater than this number.
 _NO_LIMIT_KIB = 1 << 24
-# At these rates or higher rates, the I/O of neighbours uses so much of the controller or link that results change.
+# At these or higher rates, the I/O of neighbours uses so much of the controller or link that results change.
 BUSY_MB_S, BUSY_IOPS = 1.0, 100.0
 _SCHEDULER = Topic("I/O scheduler", "a scheduler may reorder, merge and delay what the drive is to be measured with")
 _REQUESTS = Topic("requests of the queue", "I/Os beyond the requests of the queue wait in the host, not in the drive")

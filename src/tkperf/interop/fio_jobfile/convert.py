@@ -396,8 +396,8 @@ def _begins_with_reads(phases: Sequence[Phase]) -> bool:
 
 
 def _describe_preparation(phases: Sequence[Phase]) -> str:
-    """Return a text about the preparation of the drive that the workload does not contain, and how the user can
-    add it.
+    """Return a text that states which preparation of the drive is missing from the workload, and how the user can add
+    this preparation.
     """
     if _begins_with_reads(phases):
         return (

@@ -230,10 +230,10 @@ def _read_blocks(options: JobOptions, pattern: _Pattern, wishes: Wishes) -> Bloc
 
 
 def _check_alignment(options: JobOptions, pattern: _Pattern, blocks: Blocks, wishes: Wishes) -> None:
-    """Refuse a job if tkperf would align its I/Os differently. fio begins random I/Os at multiples of the smallest
-    block.
+    """Refuse a job if tkperf would align its I/Os differently from fio. fio begins random I/Os at multiples of the
+    smallest block.
 
-    tkperf aligns the I/Os of a random mix to 4 KiB if it has blocks of that size or more.
+    tkperf aligns the I/Os of a random mix to 4 KiB if the mix has blocks of 4 KiB or more.
     """
     sizes = [size_bytes for size_bytes, _ in blocks]
     default = min(sizes)

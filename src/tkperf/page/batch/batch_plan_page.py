@@ -1,7 +1,7 @@
 """Build the page that shows the plan of a batch.
 
-The page shows whether the batch could begin, how much time the batch needs, each drive, the links that drives share,
-and the conditions.
+The page states whether the batch could begin, and how much time the batch needs. The page also shows each drive, the
+links that drives share, and the conditions.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def build_batch_plan_page(estimate: BatchEstimate, ends: str = "") -> ReportView
 
 
 def describe_batch_plan_verdict(estimate: BatchEstimate) -> Verdict:
-    """Return the verdict on a plan. The verdict states whether the batch could begin, its duration, the amount written,
-    and the share of the rated life of the drives that the batch consumes.
+    """Return the verdict on a plan. The verdict states whether the batch could begin. It also contains the duration,
+    the amount written, and the share of the drives' rated life that the batch consumes.
     """
     judged = judge_batch_plan(estimate)
     texts = [_describe_reason(reason, estimate) for reason in judged.reasons]

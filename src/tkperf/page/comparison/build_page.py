@@ -295,7 +295,8 @@ def _section_tables(comparison: Comparison, rows: Sequence[ComparedRow], most_ac
 
 
 def _steady_state(comparison: Comparison, row: ComparedRow) -> tuple[str, str]:
-    """Return two texts: the state of the section over all runs, and how each run ended the section.
+    """Return two texts. The first text contains the state of the section over all runs. The second text states how the
+    section ended in each run.
 
     If the section is steady in all runs, the second text is only ``in every run``.
     """

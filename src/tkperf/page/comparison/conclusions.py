@@ -431,8 +431,8 @@ def _of_history(comparison: Comparison, history: History) -> Iterator[str]:
 
 
 def _of_last_run(comparison: Comparison) -> Iterator[str]:
-    """Yield a sentence about the greatest difference of the last run. A single fall is not a trend, so a trend would
-    not show it.
+    """Yield a sentence about the greatest difference of the last run. A single fall is not a trend, so the trend of the
+    figure would not show this difference.
     """
     differing = [row for row in comparison.headlines if row.entries[-1].change in BEYOND_NOISE]
     if differing:

@@ -232,7 +232,9 @@ def two_digits(value: float) -> str:
 
 
 def format_change_percent(percent: float) -> str:
-    """Return the amount of a change in %: a whole number from 10 on, and two significant digits below."""
+    """Return the amount of a change in percent. From 10 % on, the amount is a whole number. Below 10 %, it has two
+    significant digits.
+    """
     return f"{percent:.0f}" if abs(percent) >= 10 else f"{percent:.2g}"
 
 

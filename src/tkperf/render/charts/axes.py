@@ -161,8 +161,8 @@ def log_axis(values: Iterable[object]) -> Spec:
     """Return a logarithmic scale and axis. They extend from the step below all values to the step above all values,
     with the steps 1, 2 and 5 in each power of ten.
 
-    If these steps result in too few ticks, the steps are 1, 2, 3 ... 9, or evenly spaced. The scale is linear if a
-    value has no logarithm.
+    If these steps result in too few ticks, the steps are 1, 2, 3 ... 9, or the ticks are evenly spaced. The scale is
+    linear if a value has no logarithm.
     """
     given = [float(value) for value in values if isinstance(value, int | float)]
     if not given or not all(value > 0 and math.isfinite(value) for value in given):

@@ -209,7 +209,7 @@ class _Drawing:
             yield line
 
     def _seconds(self) -> Text:
-        """Return a sparkline of the IOPS of each second. The newest second is at the right, and each new second moves
+        """Return a sparkline of the IOPS of each second. The newest second is on the right, and each new second moves
         all others to the left.
         """
         room = self._width - _LABEL
