@@ -70,7 +70,7 @@ def with_uncertainty(section: SectionResult, steps: Sequence[StepRecord], second
         section: the section.
         steps: steps of the section.
         seconds: the one-second samples of each step. The key is the position of the step in its test (``StepPlace``).
-            Steps without stored samples are missing.
+            The mapping does not contain steps without stored samples.
     """
     of_cells = find_window_steps(steps, section.window)
     whole = _is_one(section, steps)

@@ -126,7 +126,7 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim
     """Yield a claim for each cell of an earlier run, with a note and the uncertainty of the limit.
 
     The measure of each claim is the main quantity of the test. For a stream with an offered rate and for flushes, the
-    measure is the mean latency, because the load determines the rate of these I/Os in advance.
+    measure is the mean latency, because the rate of these I/Os is set in advance.
     """
     share = baseline.within_percent / 100
     source = f"{earlier.info.name} within {baseline.within_percent:g} %"
@@ -218,7 +218,7 @@ def _check(
 
 def _find_place(claim: Claim, cells: Places) -> Sequence[tuple[SectionResult, CellResult]]:
     """Return the cells that a claim can mean. The cells are found by mix and block size. If the claim lacks one of
-    these keys, the cells are found by section.
+    these keys, the function searches all cells of the section.
     """
     read_percent, size_bytes = claim.read_percent, claim.size_bytes()
     if None not in (read_percent, size_bytes):

@@ -38,7 +38,7 @@ def with_waits(section: SectionResult, steps: Sequence[StepRecord], seconds: Sec
     Args:
         steps: steps of the section.
         seconds: the one-second samples of each step. The key is the position of the step in its test (``StepPlace``).
-            Steps without stored samples are missing.
+            The mapping does not contain steps without stored samples.
     """
     of_cells = find_window_steps(steps, section.window)
     whole = is_whole_stream(steps, section.window)

@@ -67,8 +67,8 @@ class HostLook:
         threads: for each thread of fio, by its number: the time on a CPU and the time of waiting for a CPU, in s.
         pressure_s: totals of the kernel's pressure stall information in s. For example, ``cpu some`` is a total of the
             whole host, and ``own cpu some`` is a total of the cgroup of tkperf.
-        throttled_s, throttled_times: how long and how many times the cgroups of tkperf and fio had to wait because they
-            had used up their CPU time, as far as the readings show.
+        throttled_s, throttled_times: the time for which the cgroups of tkperf and fio had to wait because they had used
+            up their CPU time, and the number of such waits, as far as the readings show.
         heat_events: number of times that CPUs slowed down because of heat.
         frequency_mhz, frequency_max_mhz: present and maximum frequency, as the mean of the examined CPUs.
         kernel_lines: lines about the device that the kernel logged since the previous reading.

@@ -1,5 +1,5 @@
-"""All quantities that are measured for a workload. Each quantity is defined once: its name, its unit, and how rounds
-are combined.
+"""All quantities that are measured for a workload. Each quantity is defined once, with its name, its unit, and the rule
+that combines rounds.
 
 Tables, charts, comparisons, claims and exports use these definitions. docs/explanation/method.md contains the formulas.
 A reported rate is the mean of the rounds of a window. A mean latency is the mean of the rounds' means. A minimum or

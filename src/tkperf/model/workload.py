@@ -21,8 +21,8 @@ LONGEST_MIX_LISTED = 4
 MIX_ALIGNMENT_BYTES = 4 * KIB
 
 
-# The name of a stream, and whether the part consists of the flushes instead of the I/Os. The name is None for a single
-# load and for a whole combination.
+# A part of a load: the name of a stream, and a flag that is true if the part consists of the flushes instead of the
+# I/Os. The name is None for a single load and for a whole combination.
 PartKey = tuple[str | None, bool]
 WHOLE_LOAD: PartKey = (None, False)
 

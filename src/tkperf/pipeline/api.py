@@ -81,10 +81,11 @@ def run(
     Args:
         plan: a plan that was just made. The run examines the device again before it writes to the device.
         name: name of the run file. Every report shows this name.
-        folder: folder of the run file. It is created if it does not exist.
+        folder: folder of the run file. The folder is created if it does not exist.
         confirm: the value of ``plan.confirm_id``. Pass this value only if you know that the data on the device may be
             destroyed.
-        ask: a function that asks the user and returns the answer. Use it instead of ``confirm``.
+        ask: a function that asks the user and returns the answer. tkperf calls this function only if ``confirm`` is
+            None.
         observers: functions that receive every event of the run (``tkperf.runner.events``). They are called in the
             thread of the run, so they must return quickly. An observer that raises a ``TkperfError`` ends the run.
         description: text about the device for the report.

@@ -341,8 +341,8 @@ def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> Non
     """Check that the active range is large enough. A sequential step needs one block for each thread, and a random step
     needs one block.
 
-    Fills need no check, because they write a smaller range with fewer threads. If several steps do not fit, the error
-    names the largest step.
+    Fills need no check, because a fill uses fewer threads if the range is too small for all threads. If several steps
+    do not fit, the error names the largest step.
     """
     loads = {load for test in tests for load, is_fill in _loads(test.phases) if not is_fill}
 

@@ -2,8 +2,8 @@
 analysed again.
 
 An entry contains the results of one state of one file, computed by one state of tkperf's code. If the entry cannot be
-read or written, the results are computed again. The overview of a run, which a list of runs shows, has a separate
-entry, which is a hundred times smaller. The figures of a run that a ranking uses have a third entry.
+read or written, the results are computed again. A list of runs shows only the overview of each run. The overview has a
+separate entry, which is a hundred times smaller. The figures that a ranking uses have a third entry.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _place_of(kind: str, state: FileStamp) -> Path | None:
 
 
 def _remove_oldest(folder: Path) -> None:
-    """Remove the oldest quarter of the entries if there are too many entries, or if they are too large together."""
+    """Remove the oldest quarter of the entries if there are too many entries, or if their total size is too large."""
     stats = ((one, one.stat()) for one in folder.iterdir())
     found = sorted((stat.st_mtime_ns, stat.st_size, one) for one, stat in stats)
     kept_bytes, kept = sum(size for _, size, _ in found), len(found)

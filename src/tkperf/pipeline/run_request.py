@@ -55,12 +55,13 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         ioengine: ``io_uring`` or ``libaio``.
         write_cache: ``on``, ``off`` or ``keep``.
         strict: whether to refuse a host that is not suitable, to measure disturbed steps again, and to end the run if
-            the repetition does not help.
+            the repetitions are also disturbed.
         accept_disturbed: whether a window may be steady although a tracked value in it was disturbed.
         tune: whether to set CPU governor, I/O scheduler and similar settings for the run, and to restore them.
         purge_method, purge_command, no_purge: how the device is purged. No more than one of these fields may be set.
         telemetry: whether to read the logs of the drives during the run.
-        raid: configuration of the RAID set. The suite ``raid`` requires it, and the other suites do not accept it.
+        raid: configuration of the RAID set. The suite ``raid`` requires this field, and the other suites do not accept
+            this field.
         remove_set: whether to remove the RAID set after the run.
         facts: facts that reports contain although no program can determine them. The keys are names: ``NAND type``,
             ``Test sponsor`` ...

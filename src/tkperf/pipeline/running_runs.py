@@ -1,5 +1,5 @@
-"""The runs of other processes. tkperf follows and lists these runs only with the help of their run files, and can ask
-them to end.
+"""The runs of other processes. To follow and list these runs, tkperf reads only their run files. tkperf can also ask
+these runs to end.
 """
 
 from __future__ import annotations

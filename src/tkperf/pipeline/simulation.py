@@ -55,8 +55,8 @@ class SimulatedDriveUnderTest(DeviceUnderTest):
     """A simulated drive (``sim:PRESET``) as the device under test."""
 
     def __init__(self, request: RunRequest, in_segments: Profile | None = None) -> None:
-        """Find the model of the preset. ``in_segments`` is the profile of the run if its tests use only segments of the
-        drive. Otherwise it is None.
+        """Find the model of the preset. ``in_segments`` is the profile of the run if the tests of this profile use only
+        segments of the drive. Otherwise ``in_segments`` is None.
         """
         _refuse_what_is_for_devices(request)
         self._model = find_preset(request.device.removeprefix(SIMULATED))

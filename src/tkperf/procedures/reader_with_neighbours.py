@@ -1,5 +1,5 @@
-"""A reader at a constant rate, which runs alone and then together with one other load at a time. The PTS has no such
-test.
+"""A reader that runs at a constant rate, first alone and then together with one other load at a time. The PTS has no
+such test.
 """
 
 from __future__ import annotations

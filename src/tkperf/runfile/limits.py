@@ -274,7 +274,8 @@ def _open(path: Path, status: os.stat_result, locked_s: float) -> sqlite3.Connec
     """Open a database by the name of its file.
 
     SQLite must not receive a journal that another user created. As root, SQLite would give this journal to the owner of
-    the database, even if it only reads the database. It would later roll the journal back like a journal of its own.
+    the database, even if SQLite only reads the database. SQLite would later roll the journal back like a journal of its
+    own.
     """
     real = path.resolve()
     found = os.path.lexists(journal_of(real))
@@ -327,7 +328,7 @@ def _require_database(path: Path) -> os.stat_result:
         os.close(descriptor)
     if header and not header.startswith(_HEADER):
         raise RunFileError(f"{path} is not a run file of tkperf{CONVERT}")
-    # SQLite would create two additional files in the folder of the database, even if it only reads
+    # SQLite would create two additional files in the folder of the database, even if SQLite only reads the database
     if _WAL in header[_WAL_AT:]:
         raise RunFileError(
             f"{path} is a database in WAL mode, which tkperf never uses. Make the file readable with: sqlite3 {path} "

@@ -1,4 +1,4 @@
-"""The reader of a run file, which returns the records as they were written, and samples on request."""
+"""The reader of a run file. The reader returns the records as they were written, and returns samples on request."""
 
 from __future__ import annotations
 

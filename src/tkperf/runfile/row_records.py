@@ -271,7 +271,7 @@ _Fact = _nested(_DEEPEST)
 
 
 class _Drive(msgspec.Struct):
-    """The identity of a drive, which is used to compare and combine runs, and the capacity of the drive."""
+    """The identity and the capacity of a drive. The identity is used to compare and combine runs."""
 
     kind: str | None = None
     model: str | None = None

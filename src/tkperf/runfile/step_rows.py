@@ -2,7 +2,7 @@
 measured.
 
 A row of a stream contains the load of the stream, its I/Os, flushes and trims, and its seconds. If a step has a single
-load that only reads and writes, it has no such row, because the row of the step then describes the whole load.
+load that only reads and writes, the step has no such row, because the row of the step then describes the whole load.
 """
 
 from __future__ import annotations

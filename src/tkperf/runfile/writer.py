@@ -106,7 +106,8 @@ def reopen_run_file(path: Path) -> LockedDatabase:
 
     Raises:
         RefusedError: another user may have written the file.
-        RunFileError: the file cannot be written to, its run is still running, or it has another schema.
+        RunFileError: the file cannot be written to, the run in the file is still running, or the file has another
+            schema.
     """
     try:
         lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -187,8 +188,8 @@ def describe_existing(path: Path) -> str:
 
 
 class _StepUnderWay:
-    """The step that has begun but not ended. It is stored while it runs, because a fill takes hours, and a kill must
-    not lose the data of these hours.
+    """The step that has begun but not ended. The step is stored while the step runs, because a fill takes hours, and
+    the data of these hours must not be lost if the process is killed.
 
     The samples of the step are collected from the events, and written in parts of about a minute. They are never
     written shortly before the start of the next step, because a slow disk could delay that start.

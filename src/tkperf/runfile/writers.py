@@ -304,8 +304,8 @@ def may_roll_back(real: Path, status: os.stat_result) -> bool:
     """Return whether only users who can write to a run file can have written its journal.
 
     SQLite rolls a journal back into its file, regardless of who created the journal. The folder may belong to any user,
-    for example if it is the home of the user who calls sudo. If another user creates a journal, it belongs to that
-    user.
+    for example if it is the home of the user who calls sudo. If another user creates a journal, the journal belongs to
+    that user.
     """
     try:
         journal = journal_of(real).lstat()

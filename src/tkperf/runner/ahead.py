@@ -146,8 +146,8 @@ class Ahead:
         """Return the greatest number of rounds, areas or slices in the section of this phase. None means that the
         section has only one such phase.
         """
-        # The number is computed at the first call, which is normally during the first purge. If it were computed
-        # between a fill and the first round, it would delay the load.
+        # The number is computed at the first call, which is normally during the first purge. A computation between a
+        # fill and the first round would delay the load.
         if self._greatest is None:
             # After an interruption, the round numbers continue. As many rounds may follow as at the beginning of the
             # section.

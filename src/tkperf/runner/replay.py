@@ -140,7 +140,7 @@ def _taken(earlier: Sequence[Resumption]) -> list[Resumption]:
 
 @dataclass(slots=True)
 class _Reader:
-    """A reader of the log of a test, which passes the logged answers to a procedure."""
+    """A reader of the log of a test. The reader passes the logged answers to a procedure."""
 
     log: deque[LogEntry]
     interruptions: deque[Resumption]
@@ -306,8 +306,8 @@ def _is_one_round(before: _Asked, missing: Round, statement_count: int) -> bool:
 
 
 def _from_purge(asked: list[_Asked], missing: Phase, part: int | None) -> Replay:
-    """Return a replay that continues from the last purge. If the test has no purge, it continues from the beginning of
-    the test.
+    """Return a replay that continues from the last purge. If the test has no purge, the replay continues from the
+    beginning of the test.
     """
     purges = [place for place, before in enumerate(asked) if isinstance(before.phase, Purge)]
     place = purges[-1] if purges else 0

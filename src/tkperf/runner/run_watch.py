@@ -98,9 +98,9 @@ class _Planned:
     """The planned course of the current step.
 
     Attributes:
-        heard_s: when the runner informed the watch about the step.
-        began_s: time of the step's first I/O. This is first the time at which the load was released, and later the time
-            according to fio's clock. None means that the time is not known yet.
+        heard_s: the time at which the runner informed the watch about the step.
+        began_s: time of the step's first I/O. At first, the value is the time at which the load was released. Later,
+            the value is the time according to fio's clock. None means that the time is not known yet.
         by_fio: whether ``began_s`` is from fio's clock.
     """
 

@@ -1,4 +1,5 @@
-"""The watch over one step, which compares the bytes of fio with the counters of the device and finds times without I/O.
+"""The watch over one step. The watch compares the bytes of fio with the counters of the device, and finds times without
+I/O.
 
 Each second, fio prints a status document with the bytes and the time on fio's clock. The watch reads the counters many
 times a second. It compares each document with the counters at the time of the document, even if the document was read
@@ -25,8 +26,8 @@ from tkperf.model.workload import Workload
 # The watch waits for this time before it compares a status document of fio with the counters. The shortest delay with
 # which tkperf reads fio's documents is then known.
 SETTLE_S = 5.0
-# The engine reports when fio's I/O began, with this accuracy in s. If the I/O begins by more than this time after the
-# release of fio, the engine detects the delay and reports it.
+# The engine reports when fio's I/O began, with this accuracy in s. If more than this time passes between the release of
+# fio and the first I/O, the engine detects and reports the delay.
 BEGINNING_S = 0.02
 # If the time between the readings before and after a moment is longer than this, the counters at this moment are not
 # known.
@@ -387,8 +388,8 @@ class StepWatch:
             )
 
     def _set_base(self, earliest_s: float) -> float:
-        """Set the counters from which bytes are counted. Return the time of these counters, which is the last I/O of
-        the preceding step, or ``earliest_s``.
+        """Set the counters from which bytes are counted. Return the time of these counters, which is the time of the
+        last I/O of the preceding step, or ``earliest_s``.
         """
         base_s = earliest_s
         if self._previous_end_s > base_s:

@@ -227,8 +227,8 @@ class ProcHostLooks:
         return used
 
     def _put_siblings_together(self, used: Mapping[int, Program], parents: Mapping[int, int]) -> dict[int, Program]:
-        """Return the programs, in which the processes that measure other drives of the batch, and all processes that
-        they started, count as one program.
+        """Return the programs. The processes that measure other drives of the batch count as one program, together with
+        all processes that they started.
         """
         family = {pid for pid in used if self._is_of_sibling(pid, parents)}
         others = {pid: program for pid, program in used.items() if pid not in family}
@@ -270,8 +270,8 @@ class ProcHostLooks:
         """Return the throttled time in s, and how often throttling occurred. Both values are sums over all readings so
         far.
 
-        They cover the groups of tkperf and fio and all groups above them. The kernel reports the time in µs (version 2,
-        cgroup-v2.rst) or in ns (version 1, sched-bwc.rst).
+        The values include the groups of tkperf and fio, and all groups above these groups. The kernel reports the time
+        in µs (version 2, cgroup-v2.rst) or in ns (version 1, sched-bwc.rst).
         """
         now: dict[Path, tuple[float, int]] = {}
         for path in self._find_cpu_stats(descendants):

@@ -111,9 +111,9 @@ def replace_file(path: Path, pieces: Iterable[bytes], *, makes_folder: bool = Fa
 def replace_folder(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
     """Write a folder of files, which receives its name only when it is complete.
 
-    An existing folder with this name is replaced in one step, and its files are deleted. It may contain only files. A
-    link with this name is refused, because the files of another folder would be deleted. The parent folder must exist.
-    Raise the same errors as ``reach``.
+    An existing folder with this name is replaced in one step, and its files are deleted. The existing folder may
+    contain only files. A link with this name is refused, because the files of another folder would be deleted. The
+    parent folder must exist. Raise the same errors as ``reach``.
     """
     with reach(path.parent) as entry:
         above = os.open(entry.name, _FOLDER, dir_fd=entry.folder)

@@ -116,10 +116,10 @@ def find_named_fio() -> str | None:
 
 
 def find_program(name: str) -> str | None:
-    """Return the path of a program, even if it is outside an ordinary user's PATH. None means that it is not
+    """Return the path of a program, even if it is outside an ordinary user's PATH. None means that the program is not
     installed.
 
-    If the variable TKPERF_FIO is set, it determines the path of fio.
+    If the variable TKPERF_FIO is set, this variable determines the path of fio.
     """
     if name == "fio" and (named := find_named_fio()) is not None:
         return named if Path(named).is_absolute() and shutil.which(named) else None
@@ -157,8 +157,9 @@ def run_command(
 
     Args:
         on_tick: a function that is called about once a second while the program runs.
-        must_finish: whether an interruption by the user takes effect only when the program has ended. Use this for
-            programs that would leave a drive in a bad state if they ended early, such as a running erase.
+        must_finish: whether an interruption by the user takes effect only when the program has ended. Set this argument
+            for programs that would leave a drive in a bad state if they ended early, such as the program that executes
+            an erase.
         inherit: descriptors that the program inherits, such as the lock on the device to which the program writes.
 
     Raises:

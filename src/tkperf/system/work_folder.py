@@ -28,8 +28,8 @@ OWNER_LOCK = "owner.lock"
 # The longest wait, in seconds, for a place to which tkperf can write.
 PLACE_WAIT_S = 300.0
 TRY_EVERY_S = 0.5
-# A new folder is locked and then receives its final name within milliseconds. If a folder has no lock
-# and is older than this, its process was killed before it could lock the folder.
+# A new folder is locked and then receives its final name within milliseconds. If a folder has no lock and is older than
+# this time, the process that created the folder was killed before it could lock the folder.
 NASCENT_S = 600.0
 # A tree of folders cannot be removed without descriptors, and the process may have no free descriptors left.
 _SPARE_DESCRIPTORS = 4

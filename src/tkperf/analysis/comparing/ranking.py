@@ -16,8 +16,8 @@ from tkperf.model.same_device import find_measured_part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differing:
-    """A condition under which a value was measured and that differs from the same condition of the ranked values. If
-    ``value`` or ``ranked`` is None, the condition is not known.
+    """A condition of a measured value that differs from the same condition of the ranked values. If ``value`` or
+    ``ranked`` is None, the condition is not known.
     """
 
     name: str

@@ -242,8 +242,8 @@ def _find_level_after(drop: Drop, found: Levels, spacing: float) -> RateLevel | 
 
 
 def _with_level_after(drop: Drop, found: Levels, spacing: float) -> Drop:
-    """Return a drop to a second level. The value after the drop is that of the second level, which is more precise than
-    a median of nine seconds.
+    """Return a drop to a second level. The value after the drop is that of the second level, because this value is more
+    precise than a median of nine seconds.
     """
     level = _find_level_after(drop, found, spacing)
     return drop if level is None else replace(drop, after=level.value)

@@ -1,4 +1,4 @@
-"""A reader of workload files, which returns the test that a file describes.
+"""A reader of workload files. The reader returns the test that a file describes.
 
 The TOML file is decoded strictly. Each mistake causes a one-line error that names the file, the key and the reason.
 """

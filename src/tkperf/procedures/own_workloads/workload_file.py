@@ -1,5 +1,5 @@
-"""The content of a workload file, which becomes a table of a profile, and checks for faults that the types cannot
-exclude.
+"""The content of a workload file, which becomes a table of a profile. This module also contains checks for faults that
+the types cannot exclude.
 """
 
 from __future__ import annotations
