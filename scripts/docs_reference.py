@@ -233,7 +233,7 @@ def fio_options() -> Iterator[str]:
         "fio 3.33 or, if they are newer, of fio 3.42. tkperf refuses every option that is not on this page. The "
         "output of the command states what tkperf did with each option in the job file. This outcome can differ from "
         "the outcome on this page. tkperf does not carry over an option that the job does not use, and refuses a value "
-        "that tkperf cannot run.\n"
+        "that tkperf does not support.\n"
     )
     aliases: dict[str, list[str]] = {}
     for alias, name in ALIASES.items():

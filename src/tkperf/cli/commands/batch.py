@@ -31,8 +31,8 @@ _OF_ALL = (
     on_test(
         "--stagger",
         metavar="TIME",
-        help="Shortest time between the starts of two drives on one link, such as 30s or 5min. By default, drives "
-        "start without this delay.",
+        help="Shortest time between the starts of two drives on one link, such as 30s or 5min. By default, tkperf "
+        "starts these drives without a delay.",
     ),
     common("--claims", type=InputFile(".toml"), metavar="FILE", help="Check each drive against this claims file."),
     on_test(

@@ -30,7 +30,7 @@ class _Profiles(CommandGroup):
 def profiles(context: click.Context, as_json: bool) -> None:
     """List the profiles that tkperf contains. Each profile contains the numbers of one specification.
 
-    'tkperf profiles show NAME' explains each key of a profile, with the source of its numbers, and describes what each
+    'tkperf profiles show NAME' explains each key of a profile, with the sources of the numbers, and describes what each
     test would measure. NAME can also be the path of your own TOML file.
 
     \b

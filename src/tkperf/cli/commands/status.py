@@ -75,8 +75,8 @@ def status(run_files: tuple[Path, ...], as_json: bool) -> None:
     """Show the progress of runs. By default, the list contains all runs on this machine and all run files in the
     current folder.
 
-    A batch has one row. If you name NAME.batch, each drive has one row, and --json also contains the runs that have not
-    ended. A run counts as running while its process holds the lock on its run file.
+    A batch has one row. If you name NAME.batch, each drive has one row, and --json also contains the runs of the
+    batch that are in progress. A run counts as running while its process holds the lock on its run file.
 
     \b
     Examples:

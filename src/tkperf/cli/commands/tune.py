@@ -22,7 +22,8 @@ from tkperf.model.errors import DeviceError, UsageError
     "--apply",
     "apply_",
     is_flag=True,
-    help=("Apply the settings until you call --restore. This option requires root privileges."),
+    help="Change the settings. The settings remain changed until you call --restore. This option requires root "
+    "privileges.",
 )
 @click.option("--restore", is_flag=True, help="Restore the previous settings. Omit DEVICE with this option.")
 @json_option
