@@ -1,15 +1,15 @@
 """Measure how much tkperf slows the load down.
 
-The script compares steps of tkperf with the same fio job that is started by hand, in alternating pairs.
+In alternating pairs, the script compares a step of tkperf with plain calls of fio that run the same job.
 
 fio uses direct I/O on a file in memory (tmpfs). The two jobs of the load use up two CPUs, so any other work on these
 CPUs affects the latencies.
 
 One half of each pair is a step that tkperf's engine runs, while tkperf also reads the counters of a device, as in a
-run. The other half is the same job file with ``fio --output-format=json+``. fio is called in this way both before and
-after the step. A change in the speed of the machine therefore affects both halves equally. The two plain calls show how
-much such calls differ even without tkperf. A further call with ``--status-interval=1`` shows the effect of fio's
-reports of each second, from which tkperf makes its samples.
+run. The other half consists of two plain calls, ``fio --output-format=json+`` with the same job file: one before the
+step and one after the step. A change in the speed of the machine therefore affects both halves equally. The two plain
+calls show how much such calls differ even without tkperf. A further call with ``--status-interval=1`` shows the effect
+of the report that fio writes every second. tkperf makes its samples from these reports.
 
 The script prints the medians of the pairs' ratios, their 95 % intervals (ranks of the sorted ratios according to the
 binomial distribution) and the spread of the ratios. It also prints how often fio's job threads lost their CPUs, the CPU
@@ -125,8 +125,9 @@ def by_tkperf(permit: ErasePermit, step: Step, counters: Counters) -> tuple[Figu
 def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[str, float]:
     """Return the median, the 95 % interval and the extremes of the ratios of one figure.
 
-    The ratio of a call of this kind is its figure divided by the geometric mean of the figures of the plain calls
-    before and after it. The ratio of the second plain call is its figure divided by the figure of the first plain call.
+    ``which`` selects a kind of call. The ratio of a call of this kind is the figure of the call divided by the
+    geometric mean of the figures of the plain calls before and after it. The ratio of the second plain call is its
+    figure divided by the figure of the first plain call.
     """
 
     def plain(one: dict[str, Figures]) -> float:

@@ -1,4 +1,4 @@
-"""Measure the CPU time and memory of a batch, and whether its drives wait for each other.
+"""Measure the CPU time and memory of a batch, and find out whether the drives of the batch wait for each other.
 
 The script also measures the gaps between steps and the time to make the page of the batch.
 
@@ -323,8 +323,8 @@ def describe(name: str, found: Sequence[float], costs: Sequence[Costs]) -> dict[
 
 
 def extrapolate(one: dict[str, float], several: dict[str, float], drives: int) -> None:
-    """Print the share of a CPU that a batch would use with steps of a minute. One part of this share is constant: the
-    CPU time for watching the drives. The other part is the CPU time for each step.
+    """Print the share of a CPU that a batch would use with steps of one minute each. One part of this share is
+    constant: the CPU time for watching the drives. The other part is the CPU time for each step.
     """
     per_step = (several["cpu_percent"] - one["cpu_percent"]) / (several["steps_per_s"] - one["steps_per_s"])
     looking = one["cpu_percent"] - per_step * one["steps_per_s"]

@@ -1,4 +1,4 @@
-"""Measure how much the clock test of the next fio disturbs the running step.
+"""Measure how much the clock test of the next fio process disturbs the running step.
 
 The script compares steps with and without this test, in alternating pairs.
 
@@ -10,7 +10,7 @@ settings differ from each other.
 
 The script prints the medians of the pairs' ratios of p99.9 latency, longest latency and IOPS, with their 95 % intervals
 (ranks of the sorted ratios according to the binomial distribution). For each figure, it also prints in how many pairs
-the figure was lower. The script does not need root.
+the figure was lower than in the step with the test. The script does not need root.
 
     python bench/clock.py [--pairs 30] [--step-s 4] [--jobs 2] [--depth 16] [--folder /dev/shm] [--json FILE]
 """
@@ -76,8 +76,8 @@ def measure(permit: ErasePermit, step: Step, clocksource: str | None) -> Figures
 def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[str, float]:
     """Return the median, the bounds and the extremes of the ratios of one figure, and how many ratios are below 1.
 
-    Each ratio is the figure of a step of this kind divided by the figure of the step with the clock test that belongs
-    to it.
+    ``which`` selects a kind of step. Each ratio is the figure of a step of this kind divided by the figure of the step
+    with the clock test in the same element of ``rounds``.
     """
     found = sorted(getattr(one[which], figure) / getattr(one[TESTED], figure) for one in rounds)
     low, high = find_ranks(len(found))

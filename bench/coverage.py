@@ -6,9 +6,9 @@ Rounds are AR(1) noise with a known correlation of neighbouring rounds. Some ser
 rounds, or a shift of the level. Each series ends where a test would end: at its first steady window, or after 25
 rounds. Series without a steady window are left out. The script counts how many intervals of the windows contain (a) the
 mean of the next ten rounds and (b) the level from which the series was generated. For comparison, "Independent" is the
-interval of Student's t for independent rounds. For pairs of such windows, the script counts how often the interval of
-the ratio contains the true ratio of the two levels, and how often the interval distinguishes levels that differ by 10
-%. docs/adr/0046-five-rounds-need-an-assumed-correlation.md contains the resulting tables.
+interval of Student's t, which assumes that the rounds are independent. For pairs of such windows, the script counts how
+often the interval of the ratio contains the true ratio of the two levels, and how often the interval distinguishes
+levels that differ by 10 %. docs/adr/0046-five-rounds-need-an-assumed-correlation.md contains the resulting tables.
 
     python bench/coverage.py [--trials 2000]
 """

@@ -7,7 +7,7 @@ stops fio or tkperf.
 The script then reads the run file. It counts how many of the affected steps are marked, and how many of the undisturbed
 steps are marked. A step counts as affected if its result differs by more than 5 % from the median of the same cell in
 undisturbed steps. The difference must also exceed the scatter of these steps. With a CPU limit, the kernel must also
-have counted that it stopped the process. With a foreign fio, a step counts as affected only if this fio transferred
+have counted that it throttled the process. With a foreign fio, a step counts as affected only if this fio transferred
 more than 5 % of the bytes that the step transferred. A step during which tkperf was stopped always counts as affected.
 The script needs root. It prints a table, and lists each step that is marked wrongly.
 
@@ -167,7 +167,7 @@ def limit(cpus: float | None) -> None:
 
 
 def throttled_times() -> int:
-    """Return how often the kernel counted that the control group had used up its CPU time."""
+    """Return how often, according to the kernel's counter, the control group used up its CPU time."""
     lines = (group_folder() / "cpu.stat").read_text().splitlines()
     return int(dict(line.split() for line in lines)["nr_throttled"])
 

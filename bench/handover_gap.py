@@ -272,7 +272,9 @@ def name_kind(before: StepRecord, after: StepRecord, round_end: str) -> str | No
 
 
 def run_plain(device: str, folder: Path, steps: tuple[Step, ...], rounds: int) -> list[float]:
-    """Run the same steps as consecutive calls of fio. Return the boundaries between them on the monotonic clock."""
+    """Run the same steps as consecutive calls of fio. Return the times of the boundaries between the steps, in
+    seconds on the monotonic clock.
+    """
     target = FioTarget(
         path=device, ioengine="io_uring", active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES)
     )

@@ -1,4 +1,4 @@
-"""Measure the most CPU time and memory that a run file of 60 MB can need.
+"""Measure how much CPU time and memory tkperf needs at most to read a run file of 60 MB.
 
 The script makes files that are expensive on purpose, and reads them with the commands of tkperf.
 
@@ -44,8 +44,8 @@ from tkperf.runfile.reader import RunFile
 
 MOST_CPU_S = 15.0
 MOST_MEMORY_MB = 600.0
-# A command that far exceeds the limits is killed. A report needs no limit on addresses, because V8 draws its charts and
-# reserves a terabyte of addresses.
+# A command that far exceeds the limits is killed. The address space of a report is not limited, because V8, which draws
+# the charts of the report, reserves a terabyte of address space.
 STOP_CPU_S, STOP_ADDRESSES = 60, 8 << 30
 MB = 1_000_000
 # The search for the largest readable file ends when the size of this file is known to within this share.
@@ -98,7 +98,7 @@ def make_file(name: str, base: Path, path: Path, size: int, *, filled_to: int = 
         db.execute("BEGIN")
         CASES[name](db, size)
         db.execute("COMMIT")
-        # In a page of 4,096 bytes, 4,092 bytes are available for such a value.
+        # A page of 4,096 bytes can hold 4,092 bytes of a long value.
         unused = (filled_to - path.stat().st_size) * 4092 // 4096 - 8192
         if unused > 0:
             db.execute("CREATE TABLE unused (a)")

@@ -2,14 +2,14 @@
 
 The script writes the outputs of about thirty runs, so that two checkouts can be compared byte by byte.
 
-``make`` runs the tkperf of the checkout. Simulated drives with all profiles and presets, workload files, sweeps, a
-batch and imports are measured in each call. Real runs on a scratch file (and, as root, on a loop device) are measured
-only once. Their run files are stored in the folder ``--kept``, and later calls only render them. One of the real runs
-is interrupted and resumed. For every run, the script writes all outputs: the terminal with 80 and 200 columns, HTML,
-the text of the PDF, Markdown, JSON, CSV, the schema of Parquet, TKperf's XML, OpenMetrics and line protocol. For
-batches, it also writes JUnit and mail. Comparisons and checks follow. Words that differ between two calls of the same
-program are replaced with fixed words: dates, times of day, test IDs, UUIDs, folders, the command line and the state of
-the host.
+``make`` runs the tkperf of the checkout. In each call, ``make`` performs the simulated runs (with all profiles and
+presets, with workload files, sweeps and a batch) and the imports. Real runs on a scratch file (and, as root, on a loop
+device) are performed only once. Their run files are stored in the folder ``--kept``, and later calls only render them.
+One of the real runs is interrupted and resumed. For every run, the script writes all outputs: the terminal with 80 and
+200 columns, HTML, the text of the PDF, Markdown, JSON, CSV, the schema of Parquet, TKperf's XML, OpenMetrics and line
+protocol. For batches, it also writes JUnit and mail. Comparisons and checks follow. Words that differ between two calls
+of the same program are replaced with fixed words: dates, times of day, test IDs, UUIDs, folders, the command line and
+the state of the host.
 
     python bench/reference_outputs.py make FOLDER [--kept FOLDER] [--only NAME,...]
     python bench/reference_outputs.py compare OLD NEW
@@ -185,7 +185,7 @@ def prepare(folder: Path) -> None:
 
 
 def measure(run: Run, folder: Path) -> str:
-    """Run one of the simulated runs or imports and return its output. The lines of a batch are sorted, because its
+    """Perform one of the simulated runs or imports and return its output. The lines of a batch are sorted, because its
     drives print in any order.
     """
     printed = call(folder, *(word.replace("NAME", run.name) for word in run.words))
@@ -243,7 +243,7 @@ def outputs_of(file: str, folder: Path, into: Path) -> None:
 
 def comparisons(folder: Path, into: Path) -> None:
     """Write comparisons of two runs and of several runs, as a cohort and as a history. Also write checks of several
-    runs and of a baseline.
+    runs and a check against a baseline.
     """
     into.mkdir(parents=True)
     two = ("preset-sata-ssd.tkperf", "preset-nvme-4kn.tkperf")

@@ -10,7 +10,7 @@ median of tkperf.
 
 With ``--pages``, the script measures only the HTML pages of the given run files: the number of bytes for each kind of
 content, and the seconds until Chromium has drawn the first chart. ``--against`` names the tkperf of another version.
-Pages of both versions are opened alternately, and the printed ratios are old to new.
+Pages of both versions are opened alternately, and each printed ratio is the old value divided by the new value.
 
     python bench/report_time.py --pages four.tkperf all.tkperf --against OLD/.venv/bin/tkperf
 """

@@ -117,8 +117,9 @@ def measure(folder: Path, cache: Path) -> None:
 
 
 def measure_runs(address: str) -> None:
-    """Measure the response times for the pages of some runs: for a first request, for a request from the cache, and for
-    the PDF. Also measure comparisons of several runs, and the list of runs while the server creates reports.
+    """Measure the response times for the pages of some runs: for a first request, for a request that is answered from
+    the cache, and for the PDF. Also measure comparisons of several runs, and the list of runs while the server creates
+    reports.
     """
     runs = json.loads(fetch(address + "/api/runs")[1])["runs"]
     ids = [run["id"] for run in runs[:10]]

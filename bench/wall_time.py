@@ -1,8 +1,8 @@
 """Measure how much longer a test takes than its steps, and how much CPU time tkperf itself uses.
 
-The script makes whole runs from the command line, on a loop device (as root) or, with --file, on a scratch file. First,
-the tests ``iops`` and ``lat`` run with the profile quick, which has steps of one second. Then a few steps of a minute
-run. On the loop device, four streams with 12 threads then run together, in slices of a minute.
+The script performs whole runs from the command line, on a loop device (as root) or, with --file, on a scratch file.
+First, the tests ``iops`` and ``lat`` run with the profile quick, which has steps of one second. Then a few steps of a
+minute run. On the loop device, four streams with 12 threads then run together, in slices of a minute.
 
 "Wall over prescribed" is the time from the beginning of the first timed step of a test to the end of its last timed
 step, without the fills and purges between them. The ratio divides this time by the sum of the planned times of the

@@ -17,7 +17,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[1]
 LAB_SAID = CHECKOUT / ".lab" / "core.txt"
 LINT = ("sh", "scripts/lint.sh")
-# Distribute the tests by file, in the order of tests/conftest.py.
+# Distribute the tests by file, in the order that tests/conftest.py defines.
 PYTEST = (sys.executable, "-m", "pytest", "-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 # All workers of pytest start at the same time. In a clean checkout, each worker would compile all test files with their
 # assertions, which takes as much CPU time as the collection itself. One earlier collection stores the compiled files.

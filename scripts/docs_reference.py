@@ -143,8 +143,8 @@ def profiles() -> Iterator[str]:
 
 
 def _set_to(key: str, having: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return a text with the value of a key that most profiles use. Each other value follows, with the names of the
-    profiles that use it.
+    """Return a text with the value that most profiles use for a key. Each other value follows, with the names of the
+    profiles that use this value.
     """
     profiles: dict[str, list[str]] = {}
     for name, numbers in having.items():

@@ -19,7 +19,7 @@ VERSION = "tkperf/model/built_version.py"
 MAN_PAGES = "man"
 
 
-class BuiltFiles(BuildHookInterface):  # type: ignore[misc] # its package is there at builds only
+class BuiltFiles(BuildHookInterface):  # type: ignore[misc] # only builds install its package
     """The build hook. An editable installation writes the version into the checkout. All other builds leave the sources
     unchanged.
     """

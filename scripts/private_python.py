@@ -10,8 +10,8 @@ from pathlib import Path
 
 from packages import InstallError, call
 
-# Libraries of the C library and of the compiler's runtime. Every Linux system contains them, and they depend on its
-# kernel and loader.
+# Libraries of the C library and of the compiler's runtime. Every Linux system contains these libraries, and they depend
+# on the kernel and the loader of the system.
 SYSTEM_LIBRARIES = re.compile(
     r"^(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|nsl|anl|gcc_s|stdc\+\+)\.so.*|linux-vdso.*)$"
 )

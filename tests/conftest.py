@@ -177,7 +177,7 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
     params=["that cannot start", "for which no thread is left", "that ends at once", "that is killed", "that hangs"]
 )
 def failing_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every task fail that tkperf gives to one of its own helper processes."""
+    """Cause an error in every task that tkperf gives to one of its own helper processes."""
     start_module = process.start_module
 
     def no_thread(_: object) -> None:

@@ -250,7 +250,7 @@ FURTHER_SERIES = (
         _stalled,
         Course(settled=(150 * _MB, 0), drops=((400, 0.5 * _MB), (1111, 0.5 * _MB), (1930, 0.5 * _MB))),
     ),
-    # Drifts in the last quarter. Without the last tenth of the series, less than two thirds of a drift remain.
+    # Drifts in the last quarter. Without the last tenth of the series, less than two thirds of a drift remains.
     _shape("drift by -2 %", _drift(-2), Course(settled=(50_000, 0))),
     _shape("drift by -5 %", _drift(-5), Course(end_shows_in_cut=False)),
     _shape("drift by +5 %", _drift(5), Course(end_shows_in_cut=False)),

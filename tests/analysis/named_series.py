@@ -35,7 +35,8 @@ class Course:
         settled: value and start of the last level, or None if the rate does not settle.
         drops: position of each sudden drop, and the level after the drop.
         period_s: period of the spikes of the maximum latency in seconds, or None if the spikes have no period.
-        end_shows_in_cut: whether the end can also be judged when the last tenth of the series is missing.
+        end_shows_in_cut: whether the behaviour at the end of the series can also be judged if the last tenth is
+            missing.
     """
 
     levels: tuple[tuple[LevelKind, float, float], ...] = ()
@@ -61,8 +62,8 @@ class NamedSeries:
     workload: Workload
     noise: float = 0.0
     long: bool = False
-    """Whether bench/conclusions.py tests this series with many copies, and the tests do not, because they would take
-    too long.
+    """True if only bench/conclusions.py tests this series. The tests in this folder leave the series out, because it
+    would take too long.
     """
 
 

@@ -265,8 +265,8 @@ def one_test(test: str, values: Sequence[float | None], **section: Any) -> dict[
     ],
 )
 def test_a_baseline_allows_what_it_says(test: str, seen: float, state: ClaimState, margin: float) -> None:
-    """A baseline of 100 within 10 % allows rates of at least 90 and latencies of at most 110. This rule also applies to
-    imports of fio. The expected margins were calculated by hand.
+    """A baseline of 100 with a tolerance of 10 % allows rates of at least 90 and latencies of at most 110. This rule
+    also applies to imports of fio's results. The expected margins were calculated by hand.
     """
     earlier = made_up_run("old", one_test(test, (100.0, 100.0)))
     (found,) = check_against(earlier, made_up_run("new", one_test(test, (seen, seen)))).claim_results
@@ -291,7 +291,7 @@ def test_a_baseline_without_results_is_a_mistake(tests: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("earlier", "now"), [("fio", "iops"), ("tp", "fio")])
 def test_a_baseline_of_the_other_kind_is_a_mistake(earlier: str, now: str) -> None:
     """If the baseline is of another kind than the run, tkperf refuses it with this reason and does not list missing
-    values. An example is a baseline of fio's files for a run of tkperf.
+    values. An example is a run of tkperf with a baseline that was imported from fio's files.
     """
     runs = [made_up_run(test, one_test(test, (100.0,))) for test in (earlier, now)]
     with pytest.raises(UsageError, match=r"here/earlier.tkperf: .* files of fio can be compared only with each"):

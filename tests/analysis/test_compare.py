@@ -263,8 +263,8 @@ def test_each_change_is_counted() -> None:
 
 
 def test_every_runs_notices_are_banners() -> None:
-    """The notices of all runs are banners of the page and of its charts. A notice that several runs share appears once.
-    If only some runs have a notice, the banner names these runs.
+    """The notices of all runs appear as banners on the page and on its charts. A notice that several runs share appears
+    once. If only some runs have a notice, the banner names these runs.
     """
     first, second = made_up_pair()
     view = build_comparison_page(compare([first, second, first]))

@@ -169,8 +169,9 @@ def test_random_arrivals_may_be_fewer_by_chance() -> None:
 
 
 def test_the_headline_is_at_half_of_the_writes() -> None:
-    """The headline figure is the greatest read rate that the drive reaches together with half of the writes. Its
-    interval extends to the next offered rate, which exceeded the limit. The first screen shows this interval.
+    """The headline figure is the greatest read rate within the latency limit while the drive writes at half of its
+    greatest write rate. The interval of the figure extends to the next offered read rate, which exceeded the limit. The
+    first screen shows this interval.
     """
     run = made_up_run("run", {"interference": [grid_section()]})
     test = run.tests[0]
@@ -197,8 +198,8 @@ def test_a_figure_beyond_the_grid_has_a_bound(able: int, slow_from: int, bounds:
 
 
 def test_drives_are_compared_at_the_same_writes() -> None:
-    """Drives are compared at the same rate of writes. Half of the writes of a fast drive is more than half of the
-    writes of a slow drive, so both drives are compared at half of the writes of the slow drive.
+    """Drives are compared at the same rate of writes. Half of the write rate of a fast drive is more than half of the
+    write rate of a slow drive, so both drives are compared at half of the write rate of the slow drive.
     """
 
     def run(name: str, factor: int) -> RunResult:
@@ -209,8 +210,8 @@ def test_drives_are_compared_at_the_same_writes() -> None:
     (row,) = build_rows([run("slow", 1), run("fast", 3)])
     assert "during writes at 262 MB/s" in row.title
     slow, fast = row.entries
-    # The rate of 2,000 writes per second lies between 0 and 3,000 writes of the fast drive. At this rate of writes, the
-    # fast drive reads at least 90,000 IOPS.
+    # For the fast drive, the rate of 2,000 writes per second lies between the offered rates of 0 and 3,000 writes per
+    # second. At this rate, the fast drive reads at least 90,000 IOPS.
     assert (slow.value, fast.value) == (20_000, 90_000)
     assert fast.uncertainty is not None
     assert (fast.uncertainty.low, fast.uncertainty.high) == (90_000, 120_000)
@@ -246,7 +247,8 @@ def compare(*sections: SectionResult) -> list[tuple[float | None, str | None]]:
 
 def test_a_single_slow_cell_contradicts_no_comparison() -> None:
     """If a single slow cell contradicts other cells, the figure of the run is unknown. The contradiction does not cause
-    an exception. In this grid, reads are slow together with 1,000 writes but not together with 2,000 writes.
+    an exception. In this grid, reads are slow together with 1,000 writes per second, but not together with 2,000 writes
+    per second.
     """
     slow = changed(grid_section(), (10_000.0, 1000.0), p99_us=5000.0)
     assert most_reads(grid_of(slow)) == [40_000, None, 20_000, 10_000, None]
@@ -367,7 +369,7 @@ def test_the_line_of_the_limit_is_unbroken() -> None:
 @pytest.mark.parametrize(("factor", "words"), [(1.2, "+20 %"), (2.34, "+134 %"), (0.9967, "-0.33 %")])
 def test_the_first_cell_shows_the_drift(factor: float, words: str) -> None:
     """The drift of an interference section is the change of the mean read latency between the first and the repeated
-    measurement of the first cell. The finding states it without an exponent.
+    measurement of the first cell. The finding states the drift without an exponent.
     """
     section = grid_section()
     first = next(one for one in section.cells if one.workload.stream == "reader")
@@ -464,9 +466,9 @@ def neighbours_section(*, alone_us: float, next_us: float, neighbour_iops: float
 
 
 def test_factors_of_neighbours_are_listed_and_rank_no_drive() -> None:
-    """Factors of neighbours are listed for each drive. They rank no drive, because each drive ran at a share of its own
-    read rate. The rates of the neighbours are not compared, because each neighbour ran together with a different
-    reader.
+    """Factors of neighbours are listed for each drive. They are not used to rank the drives, because each drive ran at
+    a share of its own read rate. The rates of the neighbours are not compared, because each neighbour ran together with
+    a different reader.
     """
     sections = (
         neighbours_section(alone_us=100, next_us=300, neighbour_iops=1000),

@@ -43,8 +43,8 @@ def found(section: SectionResult) -> dict[str, tuple[float | None, float | None,
 
 
 def test_99_percent_done_is_a_backlog_and_beyond_what_the_drive_does() -> None:
-    """A level at which 99 % of the I/Os were completed has a backlog, and the drive cannot sustain its rate. Of 95,000
-    offered IOPS, 94,152 were completed, and 43,248 I/Os were waiting after 51 s.
+    """A level at which 99 % of the I/Os were completed has a backlog, and the drive cannot sustain the offered rate of
+    this level. Of 95,000 offered IOPS, 94,152 were completed, and 43,248 I/Os were waiting after 51 s.
     """
     done = {91_000: 91_000, 92_000: 91_890, 93_000: 92_700, 94_000: 93_610, 95_000: 94_152}
     beyond = dict.fromkeys(range(96_000, 101_000, 1000), 93_850)

@@ -505,7 +505,7 @@ def test_the_end_of_a_burst_after_idle_time_is_no_drop(seconds: int, stall_at: i
 
 
 def test_sentences_name_places_units_and_how_sure() -> None:
-    """The sentences about findings state when each finding occurs, its unit, and how certain it is."""
+    """The sentences about findings state the time, the unit and the certainty of each finding."""
     values = np.full(120, 300.0)
     values[6::13] = 10_000
     spikes = Timeline(

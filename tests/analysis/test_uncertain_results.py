@@ -266,7 +266,7 @@ def found(limit: str, uncertainty: Uncertainty | None) -> ClaimResult:
 def test_the_value_decides_and_the_uncertainty_says_how_surely(
     limit: str, state: ClaimState, certain: bool, sigmas: float, text: str
 ) -> None:
-    """The value decides whether a claim is met. The uncertainty decides whether the answer is certain. In these cases,
+    """The value decides whether a claim is met. The uncertainty decides whether this result is certain. In these cases,
     the value is 100 ± 8, so the standard uncertainty is 4.
     """
     finding = found(limit, even(100, 8))
@@ -287,7 +287,9 @@ def test_a_value_without_uncertainty_is_judged_all_the_same() -> None:
 
 
 def test_a_lower_limit_of_the_uncertainty_can_show_doubt_alone() -> None:
-    """A lower limit of the uncertainty can show that an answer is in doubt, but never that the answer is certain."""
+    """A lower limit of the uncertainty can show that the result of a claim is in doubt, but never that the result is
+    certain.
+    """
     limit = replace(even(100, 8), at_least=True)
     beyond, within = found("at_least = 80", limit), found("at_least = 95", limit)
     assert (beyond.state, beyond.certain, within.certain) == (ClaimState.MET, None, False)

@@ -166,7 +166,7 @@ def test_the_wrong_id_destroys_nothing(scratch: Path, tmp_path: Path) -> None:
 
 
 def test_force_does_not_skip_the_checks(scratch: Path, tmp_path: Path) -> None:
-    """``--yes-destroy`` skips the question, but tkperf still refuses a file that is in use."""
+    """``--yes-destroy`` skips the consent question, but tkperf still refuses a file that is in use."""
     with scratch.open("rb") as file, subprocess.Popen(["sleep", "60"], stdin=file) as user:
         done = tkperf("ssd", "n", scratch, "--yes-destroy", scratch, "--profile", "quick", "--output", tmp_path)
         user.kill()

@@ -1,5 +1,5 @@
-"""Batches as a user runs them. The tests cover the single question for all drives, the process of each drive, and kills
-of any of these processes.
+"""Batches as a user runs them. The tests cover the single consent question for all drives, the process of each drive,
+and kills of any of these processes.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def stages(folder: Path) -> list[DriveStage]:
 
 
 def has_begun(run_path: Path) -> bool:
-    """Return whether a run can be resumed. The run file is created shortly before this is possible."""
+    """Return whether a run can be resumed. The run file is created shortly before the run can be resumed."""
     with suppress(RunFileError):
         return bool(run_path.exists() and read_run(run_path).planned)
     return False

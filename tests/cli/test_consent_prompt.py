@@ -103,7 +103,7 @@ def test_the_path_as_it_was_given_is_no_slip(typed: Callable[..., list[str]]) ->
 
 
 def test_without_a_terminal_the_way_to_confirm_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a terminal, the error names the option and the answer with which a script confirms."""
+    """Without a terminal, the error names the option and the answer with which a script confirms the run."""
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
     with pytest.raises(RefusedError, match=r"It holds: ext4 .* --yes-destroy A1,B2$"):
         consent_prompt.ask_on_terminal(QUESTION)

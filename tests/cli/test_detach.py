@@ -131,7 +131,7 @@ def descendants_of(pid: int) -> list[int]:
 
 @fio
 def test_a_run_outlives_the_terminal_that_it_was_confirmed_on(image: Path, run_path: Path) -> None:
-    """A detached run prints the plan and the question on the terminal and reads the answer there. The run then
+    """A detached run prints the plan and the consent question on the terminal and reads the answer there. The run then
     continues in its own session, with a log and without a terminal.
     """
     with_report = [each for each in options(image, "-rt", "3") if each != "--no-report"]
@@ -171,7 +171,7 @@ def test_a_run_outlives_the_terminal_that_it_was_confirmed_on(image: Path, run_p
 
 @fio
 def test_ctrl_c_at_the_question_ends_all_of_it(image: Path, run_path: Path) -> None:
-    """After Ctrl-C at the question, no process continues in the background."""
+    """After Ctrl-C at the consent question, no process continues in the background."""
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")
     (pid,) = descendants_of(terminal.pid)
@@ -201,8 +201,8 @@ def test_a_signal_to_the_command_alone_ends_both(image: Path, run_path: Path, nu
 
 @fio
 def test_a_terminal_closed_at_the_question_ends_all_of_it(image: Path, run_path: Path) -> None:
-    """If the user closes the terminal at the question, the command and its detached process end, because the run was
-    not confirmed.
+    """If the user closes the terminal while tkperf asks for consent, the command and its detached process end, because
+    the run was not confirmed.
     """
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")
@@ -218,7 +218,7 @@ def test_a_terminal_closed_at_the_question_ends_all_of_it(image: Path, run_path:
 @fio
 def test_what_waits_killed_leaves_nothing_behind(image: Path, run_path: Path) -> None:
     """If the command is killed while it asks for consent, the process that waits for the answer also ends, because the
-    kernel closes its terminal. No run file remains.
+    kernel closes the terminal of this process. No run file remains.
     """
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")

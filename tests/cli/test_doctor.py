@@ -106,8 +106,8 @@ def test_a_simulated_drive_is_called_one() -> None:
 
 
 def test_what_disturbs_stands_first_and_nothing_is_left_out() -> None:
-    """Findings that affect a measurement are printed first, with reason and remedy. Each finding that requires no
-    action takes one line.
+    """Findings about conditions that affect a measurement are printed first, with reason and remedy. Each finding that
+    requires no action takes one line.
     """
     text = drawn(build_device_page(a_device(OK, UNKNOWN, ADVICE, DISTURBS)))
     assert 0 < text.index("link: would disturb, x1") < text.index("idle states: advice, C6")

@@ -125,7 +125,7 @@ def wrong_use(run_file: Path, folder: Path) -> int:
 
 
 def refused(run_file: Path, folder: Path) -> int:
-    """Return the exit code of a run on a file with a user's data, without a terminal for the question."""
+    """Return the exit code of a run on a file with a user's data, without a terminal for the consent question."""
     target = folder / "data.img"
     target.write_bytes(b"somebody's" * 200_000)
     ended = tkperf("ssd", "n", target, *QUICK, "--output", folder)

@@ -294,8 +294,8 @@ def after_sections(count: int) -> RunState:
 @pytest.mark.parametrize("height", [23, 49, 59])
 @pytest.mark.parametrize("count", [1, 4, 40])
 def test_a_tall_terminal_shows_more_of_seconds_and_sections(count: int, height: int) -> None:
-    """In a tall terminal, the free lines show two items: a chart of the last seconds with its greatest value, and the
-    finished sections of the run.
+    """In a tall terminal, the free lines show two items: a chart of the last seconds with the greatest value of these
+    seconds, and the finished sections of the run.
     """
     state = after_sections(count)
     lines = lines_of(state, height=height)
@@ -384,8 +384,8 @@ def test_disturbed_steps_and_temperature_are_told() -> None:
 
 
 def test_steps_told_before_their_phase_are_in_the_histories() -> None:
-    """Steps that a view receives before the phase of these steps are added to the histories of the phase. ``attach``
-    passes on such steps. Steps of another section are not added to these histories.
+    """If a view receives steps before it receives the phase of these steps, it adds the steps to the histories of the
+    phase. ``attach`` passes on such steps. Steps of another section are not added to these histories.
     """
     state = RunState()
     state.take(TestStarted(test="iops", at_s=0))

@@ -57,8 +57,9 @@ def test_a_pipe_gets_each_text_as_one_line(tmp_path: Path) -> None:
 
 
 def test_a_grid_of_rates_points_to_all_rates_of_writes(tmp_path: Path) -> None:
-    """The headline figure of the test ``interference`` shows one rate of writes. The first screen therefore states
-    which command shows the other rates of writes. The first screen of other tests does not mention rates.
+    """The headline figure of the test ``interference`` applies to one write rate. The first screen therefore states
+    which command shows the figures at the other write rates. The first screen of other tests does not mention write
+    rates.
     """
     for name in ("interference", "lat"):
         folder = tmp_path / name

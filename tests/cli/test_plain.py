@@ -1,5 +1,5 @@
-"""Plain progress. Each line is understandable alone: it contains the result, the workload and the position of
-the step.
+"""Plain progress. Each line can be understood without the other lines: it contains the result, the workload and the
+position of the step.
 """
 
 from __future__ import annotations

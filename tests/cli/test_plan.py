@@ -124,6 +124,8 @@ def test_what_cannot_be_is_one_line(argv: list[str], says: str) -> None:
 
 
 def test_a_run_that_cannot_be_read_tells_no_rate() -> None:
-    """If the run file of --like cannot be read, the plan ends with an error and exit code 6, as other commands do."""
+    """If the run file that --like names cannot be read, the plan ends with an error and exit code 6, as other commands
+    do.
+    """
     done = tkperf("plan", "ssd", "n", "sim:sata-ssd", "--like", "nowhere.tkperf")
     assert_clear(done, 6, "--like: there is no run file nowhere.tkperf")

@@ -307,8 +307,8 @@ def with_command(path: Path, command: str) -> None:
 
 @pytest.mark.parametrize("given", [None, "", "other {device}", "touch  /x {device}"])
 def test_a_purge_command_is_given_again(given: str | None, run_file: Path) -> None:
-    """The user must repeat a purge command for a resumption. tkperf never uses the purge command of a run file, because
-    another user may have written the file.
+    """For a resumption, the user must state the purge command again. tkperf never uses the purge command of a run file,
+    because another user may have written the file.
     """
     with_command(run_file, "touch /x {device}")
     says = "begun with --purge-command 'touch /x {device}'. tkperf executes no command from a run file"

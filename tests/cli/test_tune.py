@@ -31,9 +31,9 @@ def finding_of(monkeypatch: pytest.MonkeyPatch, *findings: AuditResult) -> None:
 
 
 def test_strict_refuses_and_names_each_command(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With --strict, tkperf refuses a run with exit code 3 if a finding certainly disturbs the measurement. The refusal
-    comes before tkperf asks a question or writes a file, and it names the command that resolves each such finding. A
-    finding that only may disturb the measurement does not lead to a refusal.
+    """With --strict, tkperf refuses a run with exit code 3 if the audit finds a condition that would disturb the
+    measurement. tkperf refuses the run before it asks a question or writes a file, and the message names the command
+    that corrects each such condition. A condition that only may disturb the measurement does not lead to a refusal.
     """
     finding_of(monkeypatch, BUSY, SLOW, SWAP)
     with pytest.raises(RefusedError) as caught:

@@ -1,5 +1,5 @@
-"""tkperf notices each change that occurs on a device between the question and the first write, even if tkperf does not
-recognise the kind of the data.
+"""tkperf notices each change that occurs on a device between the consent question and the first write, even if tkperf
+does not recognise the kind of the data.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def write(path: Path, place: int = BETWEEN) -> None:
 
 
 def open_while(path: Path, act: Callable[[], object]) -> None:
-    """Let tkperf ask the question about a target, call ``act``, and then answer the question."""
+    """Let tkperf ask the consent question about a target, call ``act``, and then answer the question."""
 
     def ask(question: Question) -> str:
         act()
@@ -217,7 +217,7 @@ def test_a_partition_that_is_in_use_is_read_until_its_counters_rest(
 
 @pytest.mark.root
 def test_what_only_reads_is_no_change(loop_device: MakeLoop, scratch: Path) -> None:
-    """A program that only reads the target while the question is open does not prevent the run."""
+    """A program that only reads the target while the consent question is open does not prevent the run."""
     device = loop_device()
     for target in (scratch, device):
 

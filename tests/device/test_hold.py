@@ -400,7 +400,7 @@ def test_a_purge_that_outlives_tkperf_keeps_its_lock(scratch: Path, tmp_path: Pa
 @pytest.mark.fio
 @pytest.mark.parametrize("content", [b"%PDF-1.4\n", b"\xa5"])
 def test_force_does_not_erase_a_file_of_the_users(tmp_path: Path, content: bytes) -> None:
-    """``-ft`` skips the question only if no data can be lost. For a file with data, tkperf still asks."""
+    """``-ft`` skips the consent question only if no data can be lost. For a file with data, tkperf still asks."""
     path = tmp_path / "thesis.pdf"
     path.write_bytes(content + b"\xa5" * (64 * MIB))
     done = start_tkperf("ssd", "n", path, "-ft", "--profile", "quick", "--output", tmp_path)
@@ -412,8 +412,8 @@ def test_force_does_not_erase_a_file_of_the_users(tmp_path: Path, content: bytes
 
 @pytest.mark.fio
 def test_what_could_not_be_looked_at_is_said_before_the_question(scratch: Path, tmp_path: Path) -> None:
-    """In a private PID namespace, tkperf cannot see users of the device outside the namespace. Before the question, a
-    warning states that tkperf sees only some of the processes.
+    """In a private PID namespace, tkperf cannot see users of the device outside the namespace. Before the consent
+    question, a warning states that tkperf sees only some of the processes.
     """
     words = ("tkperf", "ssd", "n", str(scratch), "-q", "--output", str(tmp_path))
     unshare = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")

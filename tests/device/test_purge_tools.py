@@ -362,8 +362,8 @@ def test_nvme_sanitize(
 def test_nvme_commands_get_the_name_of_the_kernel(
     tools: FakeTools, disk: Path, loop_device: Callable[..., Path], tmp_path: Path, name: str
 ) -> None:
-    """nvme commands receive the kernel's name of the held device, because nvme-cli 3.0 opens only names in /dev. The
-    name that the user gave may refer to another device by then.
+    """nvme commands receive the kernel's name of the held device, because nvme-cli 3.0 opens only names in /dev. When
+    tkperf calls nvme, the name that the user gave may already refer to another device.
     """
     first, second = loop_device(size=MIB), loop_device(size=MIB)
     node = tmp_path / "disk"

@@ -150,7 +150,7 @@ def test_a_read_only_device_is_refused(loop_device: MakeLoop) -> None:
 
 
 def test_holders_and_mounted_partitions_are_found_in_sysfs(tmp_path: Path) -> None:
-    """The tables of the kernel alone show tkperf that a RAID set uses a partition, and that a partition is mounted."""
+    """From the kernel's tables alone, tkperf learns which RAID set uses a partition and which partition is mounted."""
     disk = tmp_path / "sys/devices/disk"
     partition = disk / "sdx1"
     (partition / "holders/md7/md").mkdir(parents=True)

@@ -382,8 +382,8 @@ def test_the_whole_disk_is_open_for_writing(loop_device: MakeLoop, foreign: Fore
 
 @pytest.mark.root
 def test_a_writer_that_comes_while_the_question_is_open(loop_device: MakeLoop, foreign: Foreign) -> None:
-    """If a process opens the device for writing while the question is open, the run is refused. A writer needs no
-    claim, so the exclusive hold does not prevent the write access. A process that only reads causes no objection.
+    """If a process opens the device for writing while the consent question is open, the run is refused. A writer needs
+    no claim, so the exclusive hold does not prevent the write access. A process that only reads causes no objection.
     """
     device = loop_device()
     identity = read_identity(device)

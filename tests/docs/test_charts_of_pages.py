@@ -48,8 +48,8 @@ def test_the_commands_of_the_pages_are_those_that_measure_the_runs(runs: dict[st
 
 
 def test_the_gallery_answers_every_question_of_the_reference() -> None:
-    """The gallery answers every question of the reference, except the question about the limit of the host, because a
-    simulated drive has no host.
+    """The gallery shows a chart for every question of the reference, except the question about the limit of the host,
+    because a simulated drive has no host.
     """
     charts = (DOCS / "reference/charts.md").read_text(encoding="utf-8")
     questions = set(re.findall(r"^\| ([^|]+\?) \|", charts, re.MULTILINE))

@@ -155,8 +155,8 @@ def test_the_profiles_with_a_search_for_the_demand_are_named() -> None:
 
 
 def test_the_claims_of_the_ci_gate_are_about_tests_that_its_job_runs() -> None:
-    """The claims in the CI example are only about tests that its job runs, because a claim about another test is never
-    met.
+    """The claims in the CI example are only about tests that the job of the example runs, because a claim about another
+    test is never met.
     """
     page = read_page("how-to/ci-gate.md")
     claimed = set(re.findall(r'^test = "(\w+)"', page, re.MULTILINE))

@@ -157,8 +157,8 @@ def test_the_outlier_is_found(fleet: Fleet) -> None:
 
 
 def test_the_slow_firmware_is_found(fleet: Fleet) -> None:
-    """The first row of the query for firmware is the figure that differs most between the firmware versions of
-    a model.
+    """The first row of the query for firmware contains the figure that differs most between the firmware versions of a
+    model.
     """
     first = fleet.answers["Did a firmware change anything?"][0]
     assert (first["model"], first["firmware"], first["figure"]) == ("Beta", SLOW_FIRMWARE, "random_write")

@@ -165,7 +165,9 @@ def test_every_key_of_the_results_is_on_the_page(result: RunResult) -> None:
 
 
 def test_new_options_and_commands_are_named_beside_tkperfs() -> None:
-    """docs/how-to/tkperf-2.2.md names each option and command, either as one of TKperf or as a new one of tkperf."""
+    """docs/how-to/tkperf-2.2.md names each option and command, either as one that TKperf has or as one that is new in
+    tkperf.
+    """
     page = read("how-to/tkperf-2.2.md")
     missing = [
         param.name

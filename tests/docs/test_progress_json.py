@@ -132,7 +132,7 @@ def test_runs_write_what_the_page_says(tmp_path: Path) -> None:
     lines = JsonLines(written)
 
     def observe(event: Event) -> None:
-        lines(event, None)  # type: ignore[arg-type] # when it was is not in the line
+        lines(event, None)  # type: ignore[arg-type] # the line omits the time
 
     tests = ("lat", "writesat", str(own))
     plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=tests)

@@ -178,8 +178,8 @@ def test_no_rubbish_breaks_the_parser(data: bytes) -> None:
 
 
 def test_counters_that_run_backwards_are_refused() -> None:
-    """If the counters of a later document are smaller, the parser raises an EngineError, because the counters never
-    decrease.
+    """If the counters of a later document are smaller, the parser raises an EngineError, because the counters of a
+    working fio never decrease.
     """
     first, last = parse_document(documents()[1]), parse_document(documents()[-1])
     with pytest.raises(EngineError, match="backwards"):

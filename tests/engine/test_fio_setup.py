@@ -143,8 +143,8 @@ def test_flushes_between_reads_need_a_fio_that_counts_them_right(
 def test_what_no_device_could_do_is_refused_without_a_device(
     monkeypatch: pytest.MonkeyPatch, version: str, wanted: str | None, io: RequiredIo, reason: str | None
 ) -> None:
-    """If the installed fio cannot do the requested I/O on any device, tkperf refuses it without accessing a device. The
-    choice of an I/O engine for a device refuses the same I/O.
+    """If the installed fio cannot do the requested I/O on any device, tkperf refuses it without accessing a device.
+    tkperf also refuses this I/O when it chooses an I/O engine for a device.
     """
     answers(monkeypatch, version)  # each attempt to read would fail with a KeyError
     if reason is None:
@@ -157,8 +157,8 @@ def test_what_no_device_could_do_is_refused_without_a_device(
 
 
 def test_a_refusal_names_the_device_as_the_user_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refusal names the path that the user typed, also within the words of fio. The path through which tkperf opened
-    the device has no meaning outside the process.
+    """A refusal names the path that the user typed, even where the refusal quotes fio. The path through which tkperf
+    opened the device has no meaning outside the process.
     """
     path = "/proc/123/fd/4"
     refused = Completed(exit_status=1, stdout='{"jobs": []}', stderr=f"fio: blocksize too large for {path}\n")

@@ -273,8 +273,8 @@ def test_jobs_that_wait_share_nothing(document: str) -> None:
     ],
 )
 def test_the_day_is_that_of_the_first_result(tmp_path: Path, stamps: list[dict[str, Any]], day: str | None) -> None:
-    """An import knows only the day of its first result, because fio records when it wrote a result, and does not record
-    when the run began.
+    """After an import, only the day of the first result is known. fio records when it wrote a result, but does not
+    record when the run began.
     """
     files = []
     for number, stamp in enumerate(stamps):
@@ -383,8 +383,8 @@ def test_jobs_that_wait_for_each_other_count_once(timed: bool) -> None:
 
 
 def test_a_report_after_a_long_time_is_of_the_same_fio() -> None:
-    """A report that arrives after a long time still belongs to the same fio. A job that began and ended between two
-    reports does not become a second round of the first job.
+    """A report that arrives after a long time still belongs to the same fio process. A job that began and ended between
+    two reports does not become a second round of the first job.
     """
     reports = [
         status(20, ("rnd", 10_000, 1000), ("seq", 9900, 150), ("rnd2", 0, 0)),
@@ -475,7 +475,7 @@ def test_charts_are_called_by_their_workload(tmp_path: Path) -> None:
 
 def test_only_what_is_known_is_told(tmp_path: Path) -> None:
     """The report of an import contains only facts that fio's results contain, such as threads and queue depth. Facts
-    that only tkperf's own tests know, such as the purge method, are listed as not known.
+    that exist only for tkperf's own tests, such as the purge method, are listed as not known.
     """
     (tmp_path / "a.json").write_text(result(100))
     words = [str(tmp_path / "a.json"), "--output", str(tmp_path)]

@@ -240,7 +240,7 @@ def test_numbers_that_c_prints_of_none() -> None:
 
 
 def test_paths_of_windows_that_nobody_escaped() -> None:
-    """If a path of Windows contains backslashes that fio did not escape, the backslashes are read as characters of the
+    """If a Windows path contains backslashes that fio did not escape, the backslashes are read as characters of the
     path.
     """
     text = written(7, options={"filename": "PATH"}).replace("PATH", r"\\.\PhysicalDrive1\user")

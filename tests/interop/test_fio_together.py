@@ -247,7 +247,7 @@ def test_a_job_that_began_after_the_end_of_another_is_no_company(
 
 def test_clones_are_one_load() -> None:
     """The clones of a job are one load. With numjobs and without group_reporting, two entries with the same name do not
-    count as loads at the same time.
+    count as two loads that ran at the same time.
     """
     clones = [load("randread", options={"numjobs": "2"}) for _ in range(2)]
     assert list(rounds_of(run_of(together(1, *clones)))) == ["fio RND TC2/QD1"]

@@ -222,9 +222,9 @@ def import_(*paths: Path, name: str | None = None) -> Result:
 @pytest.mark.parametrize("name", [*PREPARES, *MEASURES])
 @pytest.mark.parametrize("place", ["job", "file"])
 def test_what_prepares_is_no_headline(tmp_path: Path, name: str, place: str) -> None:
-    """If the name of a job or a file indicates that the job prepares the drive, the section of this job is neither a
-    headline nor a finding. Rounds of workload-dependent preconditioning (WDPC), which run until steady state, are
-    measurements.
+    """If the name of a job or a file indicates that the job prepares the drive, the section of this job leads to
+    neither a headline nor a finding. Rounds of workload-dependent preconditioning (WDPC), which run until steady state,
+    are measurements.
     """
     of_file = f"{name}_bs128k.json" if place == "file" else "x_bs128k.json"
     fill = sequential_fill(name if place == "job" else "job")
@@ -258,7 +258,7 @@ TIMED = {"runtime": "10", "time_based": "1"}
 def test_a_fill_without_a_telling_name_is_no_headline(
     tmp_path: Path, times: int, amount: dict[str, str], rounds: dict[str, str], prepares_by_amount: bool
 ) -> None:
-    """A sequential write of a fixed amount counts as a preparation and not as a headline if it ran once and all other
+    """A sequential write of a fixed amount counts as a preparation and has no headline if it ran once and all other
     loads ran for a fixed time. The name of the write does not matter.
     """
     fills = [

@@ -25,7 +25,7 @@ WRITES = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, j
 
 @dataclass
 class Flow:
-    """An amount of bytes that is transferred at a constant rate between two times."""
+    """A number of bytes that are transferred at a constant rate between two times."""
 
     begin_s: float
     end_s: float
@@ -427,8 +427,8 @@ def test_idle_time_before_a_step_is_recorded_and_flagged() -> None:
 
 
 def test_short_steps_keep_no_looks_at_those_before() -> None:
-    """A series of short steps does not accumulate readings of earlier steps. For this reason, the readings of a run of
-    several days with steps of two seconds need no more memory than those of a run of one minute.
+    """During a series of short steps, tkperf does not accumulate readings of earlier steps. For this reason, the
+    readings of a run of several days with steps of two seconds need no more memory than those of a run of one minute.
     """
     model, watch = Model(), RunWatch(0.0)
     watch.counters = model
@@ -550,8 +550,8 @@ def test_writes_of_the_steps_around_reads_are_not_foreign() -> None:
 
 
 def test_reads_that_a_step_lacked_hide_none_after_a_step_of_writes() -> None:
-    """Reads that an earlier step lacks do not hide foreign reads after a step of writes, because late reads of a step
-    are counted within one second.
+    """Reads that are missing from a step do not hide foreign reads in a later step if a step of writes lies between the
+    two steps, because late reads of a step are counted within one second.
     """
     lacked, foreign = Flow(1.9, 2.0, -120 * MB, reads=True), Flow(3.2, 3.8, 10 * MB, reads=True)
     workloads = ((READS, 3000), (WRITES, 100), (READS, 100))

@@ -278,9 +278,9 @@ VERSION2 = Groups("0::/{}\n", "sys/fs/cgroup", 10**6, "throttled_usec")
 @pytest.mark.parametrize("groups", [VERSION1, VERSION2])
 @pytest.mark.parametrize("moved", ["tkperf", "fio"])
 def test_a_quota_set_while_a_run_goes_on_is_counted(tmp_path: Path, groups: Groups, moved: str) -> None:
-    """A CPU quota that is set during a run is counted, even if the process is moved to another group. The throttling of
-    the old group counts only until the process leaves it. The throttling of the new group counts only after the process
-    has entered it.
+    """Throttling by a CPU quota that is set during a run is counted, even if the process is moved to another group. The
+    throttling of the old group counts only until the process leaves it. The throttling of the new group counts only
+    after the process has entered it.
     """
     (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
     if groups is VERSION2:

@@ -75,8 +75,8 @@ def test_a_pause_of_the_run_is_no_throttling_of_its_steps() -> None:
 
 
 def test_temperatures_between_logs_do_not_hide_throttling() -> None:
-    """Readings of only the temperature between two readings of the log do not hide throttling, because each log is
-    compared with the previous log of the same drive.
+    """If readings that contain only the temperature lie between two readings of the log, they do not hide throttling,
+    because each log is compared with the previous log of the same drive.
     """
     readings = [
         log(0, thermal_1_count=0),

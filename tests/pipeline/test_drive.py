@@ -40,7 +40,7 @@ def test_a_scratch_file_goes_where_no_run_begins(tmp_path: Path, monkeypatch: py
 @pytest.mark.fio
 def test_a_sparse_file_without_room_is_warned_of(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the run would fill the file system, tkperf warns about a sparse file, because other programs also write to
-    this file system. The warning is printed before the question.
+    this file system. The warning is printed before the consent question.
     """
     os.truncate(scratch, 1 << 30)
     assert find_shortage(scratch) is None

@@ -149,8 +149,8 @@ rounds = 2
 
 
 def test_sections_that_prepare_are_no_headline(tmp_path: Path) -> None:
-    """A section that only prepares the drive is neither a headline nor a finding, even if it is much faster. The rule
-    applies to a run and to a comparison. The figures of the section are still shown.
+    """A section that only prepares the drive leads to neither a headline nor a finding, even if it is much faster. The
+    rule applies to a run and to a comparison. The figures of the section are still shown.
     """
     file = tmp_path / "own.toml"
     file.write_text(PRECONDITIONED)
@@ -222,7 +222,9 @@ def test_runs_of_one_file_compare_and_the_difference_of_two_is_named(two_runs: P
 
 
 def test_claims_and_baselines_hold_for_it(two_runs: Path, tmp_path: Path) -> None:
-    """Claims and baselines also apply to a user-defined test. They use the names of its test, sections and loads."""
+    """Claims and baselines also apply to a user-defined test. Claims and baselines name the test, its sections and its
+    loads.
+    """
     claims = tmp_path / "claims.toml"
     claim = (
         "[[claim]]\ntest = 'everything'\nsection = 'Two rounds'\nmetric = 'iops'\nread_percent = 0\nblock_size = '4k'\n"
@@ -292,7 +294,7 @@ def test_files_may_follow_ssdt_as_names_do(tmp_path: Path) -> None:
 
 
 def test_the_course_stands_before_the_question(tmp_path: Path) -> None:
-    """The procedure of a user-defined test is printed before the question, because the user cannot look it up
+    """The procedure of a user-defined test is printed before the consent question, because the user cannot look it up
     elsewhere.
     """
     (tmp_path / "own.toml").write_text(EVERYTHING)

@@ -152,7 +152,7 @@ def test_the_oldest_entries_make_room(measured: Path, cache: Path, monkeypatch: 
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[RunRecord]:
-    """Return a list to which a record is added when a list of runs computes its verdict."""
+    """Return a list to which a record is added when its verdict is computed for a list of runs."""
     found: list[RunRecord] = []
 
     def note(record: RunRecord) -> VerdictState:
@@ -188,8 +188,8 @@ def test_a_run_is_judged_once_for_lists_of_runs(
 def test_a_list_of_runs_takes_the_verdict_of_results_that_were_computed(
     measured: Path, judged: list[RunRecord]
 ) -> None:
-    """If the results of a run were already computed, for example at the end of the run, a list of runs uses their
-    verdict. The first list is then as fast as the second list.
+    """If the results of a run were already computed, for example at the end of the run, a list of runs uses the verdict
+    of these results. The first list is then as fast as the second list.
     """
     read_results(measured)
     kept = read_overview(measured, judged=True)

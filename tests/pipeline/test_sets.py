@@ -129,7 +129,7 @@ def test_a_mistake_makes_no_virtual_drive(
 def test_no_room_for_the_run_file_makes_no_virtual_drive(
     tools: FakeTools, tkperf_raid: Tkperf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the disk has too little space for the run file, tkperf stops before the question and creates no
+    """If the disk has too little space for the run file, tkperf stops before the consent question and creates no
     virtual drive.
     """
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_000_000))
@@ -139,7 +139,7 @@ def test_no_room_for_the_run_file_makes_no_virtual_drive(
 
 
 def test_nobody_confirmed_behind_a_controller(tools: FakeTools, tkperf_raid: Tkperf) -> None:
-    """The option for force does not confirm the drives behind a controller, because tkperf cannot see their data."""
+    """The force option does not confirm the drives behind a controller, because tkperf cannot see their data."""
     ended = tkperf_raid("/dev/sdnone", MEGARAID, "-ft")
     assert "tkperf cannot ask for consent, because there is no terminal" in str(ended.exception)
     assert "It holds: data that cannot be seen" in str(ended.exception)
@@ -365,7 +365,7 @@ def test_somebody_elses_set_is_neither_made_nor_stopped(
     tools: FakeTools, monkeypatch: pytest.MonkeyPatch, taken_when: str
 ) -> None:
     """If another user has created a set, tkperf neither creates nor stops it, even if the set appeared while the
-    question was on the screen.
+    consent question was on the screen.
     """
     config = RaidConfig(devices=("/dev/sdb", "/dev/sdc"), raidlevel=1, type="sw_mdadm")
     made = MdadmSet(Path("/dev/md_tkperf_test"), config)

@@ -150,7 +150,7 @@ rounds = 3
 def test_a_load_that_also_runs_alone_is_compared_with_itself(tmp_path: Path) -> None:
     """If a load of a combination also ran alone in another section, a finding compares both results. For a load with an
     offered rate, the finding states by which factor the other loads increase the latency. For a load without an offered
-    rate, the finding states which share of its rate alone the load reaches.
+    rate, the finding states the rate as a share of the rate that the load reached when it ran alone.
     """
     (tmp_path / "mix.toml").write_text(ALONE_AND_TOGETHER)
     done = call(

@@ -181,8 +181,9 @@ def test_the_workload_is_the_specifications() -> None:
 
 
 def test_without_steady_state_it_ends_by_the_most_rounds_and_says_so() -> None:
-    """Without steady state, the test ends after the maximum number of rounds and states this. It then has 25 judged
-    minutes of preconditioning, 25 rounds, and histograms that were measured without steady state.
+    """Without steady state, the test ends after the maximum number of rounds, and the results state that steady state
+    was not reached. The test then has 25 judged minutes of preconditioning, 25 rounds, and histograms that were
+    measured without steady state.
     """
 
     def jumps(phase: Phase, load: Workload) -> float:

@@ -183,7 +183,7 @@ def test_values_that_nobody_means_are_refused(options: str, reason: str, tmp_pat
 
 def test_a_sweep_of_billions_is_refused_at_once() -> None:
     """A sweep with billions of combinations is refused immediately. The combinations are counted and not created,
-    because they would fill the memory.
+    because a list of all combinations would fill the memory.
     """
     longest = {
         "read_percents": tuple(range(101)),

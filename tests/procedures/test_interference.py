@@ -135,8 +135,8 @@ def test_each_thread_offers_a_rate_that_fio_does_accurately(offered_iops: float,
 
 
 def test_a_drive_that_does_nothing_alone_is_offered_one_io_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a drive completes no I/O in the measurement of a load alone, one I/O per second is offered. Without this rule,
-    the offered rates of the grid would be 0, and a rate of 0 means that no rate is offered.
+    """If a drive completes no I/O while a load runs alone, one I/O per second is offered in the grid. Without this
+    rule, the offered rates of the grid would be 0, and a rate of 0 means that no rate is offered.
     """
     monkeypatch.setattr("tests.procedures.test_interference.READ_IOPS", 0)
     streams = [stream.workload for load in measured(phases("interference"), GRID) for stream in load.streams]

@@ -675,8 +675,8 @@ def test_a_slip_is_named_with_file_place_and_reason(tmp_path: Path, old: str, ne
 
 
 def test_lists_that_multiply_to_billions_are_counted_not_made(tmp_path: Path) -> None:
-    """Lists whose combinations would lead to billions of steps are refused immediately, because the steps are counted
-    and not created.
+    """Lists whose combinations would lead to billions of steps are refused. The refusal takes no time, because the
+    steps are counted and not created.
     """
     loops = ", ".join(
         f"{{ key = '{key}', values = [{many(64)}] }}"
@@ -704,7 +704,7 @@ def test_more_steps_than_can_be_run_are_refused(tmp_path: Path) -> None:
 
 
 def test_nothing_is_measured_after_the_last_phase(tmp_path: Path) -> None:
-    """A phase such as a purge after the last measurement is refused, because no measurement follows it."""
+    """A phase such as a purge is refused if it is after the last measurement."""
     with pytest.raises(UsageError, match=r"phase 9 \(purge\), key kind: nothing is measured after it"):
         own(EVERYTHING + "[[phases]]\nkind = 'purge'\n", tmp_path)
 

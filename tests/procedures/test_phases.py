@@ -108,8 +108,8 @@ class Oversleeping(SimulatedEngine):
 
 
 def test_an_idle_time_that_was_far_longer_than_asked_is_a_disturbance(tmp_path: Path) -> None:
-    """If an idle time lasted much longer than planned, it is a disturbance, because only the planned time does not
-    count as a disturbance.
+    """An idle time that lasted much longer than planned counts as a disturbance, because only the planned time is
+    intended.
     """
 
     def procedure() -> Procedure:

@@ -364,7 +364,7 @@ def two_streams(profile: Profile, _range_bytes: int, *, course: bool) -> Procedu
         assert isinstance(answers, tuple)
         assert [answer is None for answer in answers] == [False] * 3 + [True] + [False] * 2
     else:
-        for phase in phases:  # noqa: UP028  # what is sent back could not be passed on to a list
+        for phase in phases:  # noqa: UP028  # a list cannot receive the answers
             yield phase
     yield SectionOutcome(section="two", window=(), verdict=None, ended_because="enough")
 

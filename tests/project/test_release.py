@@ -170,8 +170,8 @@ def package(file: Path, versions: dict[str, str]) -> None:
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb is not installed")
 def test_the_bill_of_a_debian_package_lists_what_the_package_contains(check: Any, release: Any) -> None:
-    """The bill of a Debian package lists the packages inside this file, the font and the libraries of reports. A
-    bundled package that is not locked fails the check.
+    """The bill of a Debian package lists the packages inside this file, the font and the libraries of reports. If a
+    bundled package is not locked, the check fails.
     """
     (release.artefacts / "tkperf-3.0.0-py3-none-any.whl").write_bytes(b"a wheel")
     here = check.Release(artefacts=release.artefacts, logs=release.logs)

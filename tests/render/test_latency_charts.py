@@ -169,8 +169,8 @@ def lognormal(median_ns: float, sigma: float, total: int) -> tuple[IoStats, Call
 @settings(max_examples=10, deadline=None)
 @given(st.floats(min_value=2_000, max_value=5_000_000), st.floats(min_value=0.2, max_value=1.0))
 def test_a_smooth_distribution_has_a_smooth_histogram(median_ns: float, sigma: float) -> None:
-    """With a smooth distribution, each bar contains the I/Os between its edges, within 2 %. The bars have no jump at
-    the powers of two, at which the width of fio's buckets doubles.
+    """With a smooth distribution, the number of I/Os in each bar is within 2 % of the number of I/Os between the edges
+    of the bar. The bars have no jump at the powers of two, at which the width of fio's buckets doubles.
     """
     total = 10**8
     stats, share_below = lognormal(median_ns, sigma, total)

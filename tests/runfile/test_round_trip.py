@@ -252,7 +252,8 @@ def test_each_fill_of_a_section_has_its_own_seconds_and_output(tmp_path: Path) -
         (test,) = run_file.record().tests
         for step, columns, fill in zip(test.steps, run_file.seconds(test), fills, strict=True):
             written = fill.measurement.samples[0].write.ios
-            assert columns.iops.tolist() == [written]  # from one second
+            # The sample lasts one second, so its IOPS equal its number of I/Os.
+            assert columns.iops.tolist() == [written]
             assert [sample.write.ios for sample in run_file.samples("iops", step)] == [written]
             assert run_file.engine_output("iops", step) == fill.engine_output
 

@@ -200,8 +200,8 @@ def test_a_file_without_streams_is_read(tmp_path: Path) -> None:
 
 
 def test_the_seconds_of_a_running_combination_are_read_with_its_streams(tmp_path: Path) -> None:
-    """If another process measures a run, its view reads the load of each stream and its newest seconds. At the end of
-    the step, the tables of the running step are emptied.
+    """If another process measures a run, the view of this run reads the load and the newest seconds of each stream. At
+    the end of the step, the tables of the running step are emptied.
     """
     path, writer = a_run(tmp_path)
     begun = StepStarted(

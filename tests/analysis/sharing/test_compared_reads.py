@@ -1,4 +1,4 @@
-"""Comparison of the reads of a drive alone with its reads together with other drives."""
+"""Comparisons of two measurements of a drive's reads: without other drives, and while other drives are also read."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_the_same_in_every_second() -> None:
     ("alone", "together"), [((), ()), ((1.0,) * 3, (1.0,) * 3), ((0.0,) * 10, (5.0,) * 10), ((5.0,) * 10, ())]
 )
 def test_too_little_to_compare(alone: tuple[float, ...], together: tuple[float, ...]) -> None:
-    """A comparison needs at least four seconds of reads, and reads of the drive alone. Otherwise the state is
-    unknown.
+    """A comparison needs at least four seconds of reads, and also reads of the drive without other drives. Otherwise
+    the state is unknown.
     """
     assert compare_reads("a", alone, together).state is ReadsState.NOT_KNOWN
 

@@ -76,8 +76,8 @@ def test_fresh_out_of_the_box_is_faster_than_steady(preset: str) -> None:
 
 
 def test_a_steady_drive_has_the_analytic_amplification() -> None:
-    """The simulated engine has the same write amplification as the translation layer alone. Its rate is the rate that
-    the dies achieve with this write amplification.
+    """The simulated engine has the same write amplification as a translation layer that runs without the engine. Its
+    rate is the rate that the dies achieve with this write amplification.
     """
     engine = steady_sata()
     assert isinstance(engine.drive, FlashDrive)

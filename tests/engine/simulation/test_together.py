@@ -99,7 +99,9 @@ def test_a_measurement_begins_with_the_last_stream(delay_s: float, duration_s: f
 
 
 def test_streams_slow_each_other_down() -> None:
-    """Reads take longer while an unlimited writer runs than alone, and the writer is slower than alone."""
+    """Reads take longer together with an unlimited writer than without it, and the writer is slower together with the
+    reads than without them.
+    """
     engine = filled("nvme-4kn")
     both = run(engine, Stream(name="reader", workload=READER), Stream(name="writer", workload=WRITER)).measurement
     alone = engine.measure(Step(workload=READER, duration_s=10), then=None, on_sample=lambda *_: None).measurement

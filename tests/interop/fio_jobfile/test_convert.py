@@ -500,7 +500,9 @@ def test_every_option_is_accounted_for(name: str) -> None:
 
 
 def test_no_option_has_two_fates() -> None:
-    """An option is either converted, left out, without effect or refused. No option is in two of these tables."""
+    """An option is either converted, left out, without effect or refused. Each of these four cases has a table of
+    options, and no option is in two tables.
+    """
     tables = (CARRIED_OVER, LEFT_OUT, WITHOUT_EFFECT, REFUSED)
     assert sum(map(len, tables)) == len({name for table in tables for name in table})
 

@@ -308,7 +308,7 @@ def test_a_killed_supervisor(nvme: Drive, sata: Drive, scsi: Drive, tmp_path: Pa
         refused = tkperf("resume", ledger)
         assert refused.status == ExitCode.REFUSED, refused.stderr
         assert "--yes-destroy-file" in refused.stderr
-        # The consent file must name only the drives that the question is about. It must not name drives that are
+        # The consent file must name only the drives that still need consent. It must not name drives that are
         # already done.
         refused = tkperf("resume", ledger, "--yes-destroy-file", tmp_path / "yes.txt")
         assert refused.status == ExitCode.REFUSED, refused.stderr

@@ -120,8 +120,8 @@ def mapping_of(drive: Drive) -> Path | None:
 
 
 def wait_until(reached: Callable[[], object], run: ForkProcess | None = None) -> None:
-    """Wait until a condition is true. The run must not end earlier. Only the limit of the case ends the wait, because
-    the machine is slow on a busy host.
+    """Wait until a condition is true. The run must not end earlier. Only the time limit of the case ends the wait,
+    because the machine is slow on a busy host.
     """
     while not reached():
         assert run is None or run.exitcode is None, "the run has ended"

@@ -318,7 +318,8 @@ def test_a_free_partition_of_a_used_disk(drive_of: Callable[..., Drive], tmp_pat
 
 @pytest.mark.core
 def test_a_write_to_a_partition_while_the_question_is_open(drive_of: Callable[..., Drive]) -> None:
-    """If data is written through the node of the whole disk while the question is open, the partition is refused.
+    """If data is written through the node of the whole disk while the consent question is open, the partition is
+    refused.
 
     Writes to another partition, which is in use, do not cause a refusal. The kernel adds both kinds of writes to the
     counters of the disk.
