@@ -1,5 +1,5 @@
-"""Characteristics of the course of a section, such as recovery time, saturation, levels and spikes. Every
-characteristic has a unit.
+"""Characteristics of a section over time, such as recovery time, saturation, levels and spikes. Every characteristic
+has a unit.
 
 All outputs take the characteristics from this module. If the analysis searched for a characteristic and did not find
 the characteristic, the value is None, and the result often contains a bound of the value. For example, a device that
@@ -110,7 +110,7 @@ CHARACTERISTICS: dict[str, Measure] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Characteristic:
-    """One characteristic of a section's course, by its key in ``CHARACTERISTICS``.
+    """One characteristic of a section over time, identified by the characteristic's key in ``CHARACTERISTICS``.
 
     Attributes:
         workload: the workload that shows the characteristic; for a load with an offered rate, the workload without this

@@ -252,7 +252,7 @@ def _by_round(section: SectionResult, cell: CellResult, quantity: Quantity, dire
 
 
 def _check_course(claim: Claim, result: RunResult) -> ClaimResult:
-    """Check a claim about a characteristic of the course of a section.
+    """Check a claim about a characteristic of a section over time.
 
     If the characteristic was not found, the bounds of its value may still decide the claim.
     """

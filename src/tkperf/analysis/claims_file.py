@@ -31,7 +31,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     The keys from ``stream`` to ``io_depth`` are necessary only if a section contains the same mix and block size with
     several values of these keys. ``direction`` selects the reads or the writes of a mix. A claim about a characteristic
-    of a section's course (``CHARACTERISTICS``) needs no mix and no block size if only one workload has this
+    of a section over time (``CHARACTERISTICS``) needs no mix and no block size if only one workload has this
     characteristic. A claim that names a stream also needs no mix and no block size. A claim with ``not_found`` promises
     that the characteristic is absent.
     """

@@ -88,10 +88,10 @@ def is_of_usual_size(record: RunRecord) -> bool:
 
 
 def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
-    """Remove values of an imported test that the other tool did not record. The steps contain such values only because
-    the import computed them.
+    """Remove the values of an imported test that the original tool did not record. The steps contain such values only
+    because the import computed them.
     """
-    # The XML of TKperf contains only rates. The import computed numbers of I/Os that match these rates.
+    # The XML files of TKperf contain only rates. The import computed numbers of I/Os that match these rates.
     counted = info.profile_name != TKPERF_PROFILE
     demand_known = any("jobs" in table for table in info.profile.values() if isinstance(table, dict))
 

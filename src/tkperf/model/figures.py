@@ -219,7 +219,8 @@ class SectionPlan:
 
     Attributes:
         name: the name of the section in the phases of the procedure.
-        quantities: the quantities in a summary, a comparison and a baseline. The first is the most important.
+        quantities: the quantities in a summary, a comparison and a baseline. The first quantity is the most important
+            quantity.
         figures: the figures in the order of a report.
         prepares: whether the section brings the device into the state that later sections measure. Outputs mention such
             a section only if the device did not reach that state.

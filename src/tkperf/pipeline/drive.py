@@ -67,7 +67,7 @@ class DriveUnderTest(DeviceUnderTest):
         """Examine the device. If an earlier purge by tkperf left a password on a drive, remove this password.
 
         Args:
-            look_only: whether to remove nothing, and to turn a reason to refuse a run into a warning.
+            look_only: whether to leave the password on the drive, and to turn a reason to refuse a run into a warning.
         """
         self._request = request
         self.identity = self._identify()

@@ -175,8 +175,8 @@ def _summarise(runs: Sequence[ImportedRun], taken: int, left_out: int) -> str:
 
 
 def _read_all(files: Sequence[Path]) -> tuple[list[tuple[Path, ImportedRun]], FioResults, Path | None]:
-    """Read each file and keep only its results. Return the runs from XML, the results of fio, and the first file of
-    fio.
+    """Read each file and keep only its results. Return the runs from XML files, the results from fio's output files,
+    and the first of fio's output files.
 
     A file that cannot be read or interpreted is omitted, and the reason is recorded.
     """

@@ -98,10 +98,10 @@ def build_resumed(
 
 
 def _times(plan: ResumePlan, equipment: Equipment) -> tuple[float, float]:
-    """Return the time at which the run stopped, according to its file, and the present time, in seconds since the start
-    of the run.
+    """Return the time at which the run stopped, according to the run file, and the present time, in seconds since the
+    start of the run.
 
-    For a simulated drive, both times are equal, because its time does not pass during an interruption.
+    For a simulated drive, both times are equal, because simulated time does not pass during an interruption.
     """
     if plan.is_simulated:
         now_s = equipment.clock()

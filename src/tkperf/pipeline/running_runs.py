@@ -195,8 +195,8 @@ def read_overview(path: Path, *, judged: bool = False) -> RunOverview:
     outline = outline_first(path)
     record, log = outline.record, tuple[LogEntry, ...]()
     if record.status is not RunStatus.COMPLETE:
-        # The log shows the present position of the run, but reading the log is slow. It is therefore read only for a
-        # run that is not complete.
+        # The log shows the present position of the run, but reading the log is slow. The log is therefore read only for
+        # a run that is not complete.
         delta = look_first(path)
         record, log = delta.record, delta.log
     running = record.status is RunStatus.RUNNING

@@ -105,7 +105,7 @@ class InterferenceTable(TestTable, frozen=True, kw_only=True):
     ]
 
     def scaled(self, step_s: float) -> Self:
-        """Return the table with another duration for each cell."""
+        """Return the table with a different duration for each cell."""
         return msgspec.structs.replace(self, cell_s=step_s)
 
 

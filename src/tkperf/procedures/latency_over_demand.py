@@ -87,7 +87,7 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
         return super().fault(profile)
 
     def scaled(self, step_s: float) -> Self:
-        """Return the table with another duration of the levels. The warm-ups before the levels keep their duration."""
+        """Return the table with a different duration of the levels. The warm-ups keep their duration."""
         return msgspec.structs.replace(self, level_s=step_s)
 
 

@@ -63,7 +63,7 @@ class QualityOfServiceTable(RandomWriteStateTable, frozen=True, kw_only=True):
     measured_s: Annotated[Seconds, means("length of the measured part of each round, in s")]
 
     def scaled(self, step_s: float) -> Self:
-        """Return the table with another duration of the measured parts. The warm-ups keep their duration."""
+        """Return the table with a different duration of the measured parts. The warm-ups keep their duration."""
         return msgspec.structs.replace(self, measured_s=step_s)
 
 

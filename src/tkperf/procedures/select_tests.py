@@ -24,7 +24,8 @@ from tkperf.procedures.read_profiles import load_profile, read_stored_profile
 
 
 def find_test(suite: str, name: str, stored_profile: Mapping[str, object] | None = None) -> Test | None:
-    """Return a test by its name. An unknown suite, such as the suite of an imported run, counts as SSD.
+    """Return a test by its name. An unknown suite, such as the suite of an imported run, is treated as the suite
+    ``ssd``.
 
     Args:
         stored_profile: the profile in a run file, which also contains the tests that the user defined.
@@ -120,9 +121,9 @@ def choose_tests(
         find_demand: whether the search for the demand runs before the other tests.
 
     Raises:
-        UsageError: the profile does not define a named test, or defines no test of the suite, or an option such as -nj
-            makes a workload file impossible, or a search for the demand could find a number of threads that makes a
-            workload file impossible.
+        UsageError: the profile does not define a named test, or defines no test of the suite. The same error is raised
+            if a workload file is impossible with an option such as -nj, or with a number of threads that a search for
+            the demand could find.
     """
     for table in profile.tables.values():
         # with_workload has already checked the workload file with the unchanged profile. A fault can therefore only

@@ -99,7 +99,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
         return None
 
     def scaled(self, step_s: float) -> Self:
-        """Return the table with another duration of the slices. The longest time of the stream and the time between
+        """Return the table with a different duration of the slices. The longest time of the stream and the time between
         judged slices do not change.
 
         If a stream would have more slices than tkperf can plan, the stream ends earlier.

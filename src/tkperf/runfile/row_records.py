@@ -295,7 +295,7 @@ class _Facts(msgspec.Struct):
 
 
 class RunEnd(msgspec.Struct, frozen=True):
-    """The end of the run. The run file stores it among the facts of the run."""
+    """The end of the run. The run file stores these values among the facts of the run."""
 
     status: RunStatus
     ended_utc: str | None

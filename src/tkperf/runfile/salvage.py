@@ -1,5 +1,5 @@
-"""A reader for the rows of a table. It works even if the file is damaged. If a page of the file is unreadable, only the
-rows on this page are lost.
+"""A reader for the rows of a table. The reader works even if the file is damaged. If a page of the file is unreadable,
+only the rows on this page are lost.
 """
 
 from __future__ import annotations

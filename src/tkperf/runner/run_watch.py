@@ -95,7 +95,7 @@ class _Before:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """The planned course of the current step.
+    """The planned times of the current step.
 
     Attributes:
         heard_s: the time at which the runner informed the watch about the step.

@@ -2,9 +2,9 @@
 I/O.
 
 Each second, fio prints a status document with the bytes and the time on fio's clock. The watch reads the counters many
-times a second. It compares each document with the counters at the time of the document, even if the document was read
-late. Two consecutive steps overlap for a moment. The share of each step in this overlap is estimated from the rate of
-the step.
+times a second. The watch compares each document with the counters at the time of the document, even if the document was
+read late. Two consecutive steps overlap for a moment. The share of each step in this overlap is estimated from the rate
+of the step.
 """
 
 from __future__ import annotations

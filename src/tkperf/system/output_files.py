@@ -23,7 +23,8 @@ _MOST_NAMES = 4096
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RENAME_EXCHANGE = 2  # linux/fs.h
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-# The kernel creates the links in this folder, such as the target of /dev/stdout. They lead to files without a name.
+# The kernel creates the links in this folder, such as the target of /dev/stdout. These links lead to files without a
+# name.
 _PROC = Path("/proc")
 UNFINISHED = re.compile(r"\.tkperf-[0-9a-f]{16}\.(part|folder(\.old)?)")
 """The pattern for the name of a file or folder that is not complete yet, or of a folder that was replaced."""

@@ -1,3 +1,3 @@
 """Resources that the drives of one host share. The modules form groups of drives that run at the same time, assign CPUs
-to each drive, and compare the rate at which a drive reads alone and together with other drives.
+to each drive, and compare the read rate of a drive alone with the read rate of the drive while other drives also read.
 """

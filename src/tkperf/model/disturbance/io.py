@@ -110,7 +110,7 @@ def find_doubtful(disturbances: Iterable[Disturbance]) -> tuple[DisturbanceCode,
 # less than the usual difference between the results of equal runs.
 FOREIGN_SHARE = 0.005
 # smartd, udev or a partition scan read no more than some hundred KiB. Such small amounts are accepted even if they are
-# a large share.
+# a large share of fio's bytes.
 LEAST_FOREIGN_BYTES = 512 * KIB
 # The limit of foreign bytes within one second, as a share of the bytes that fio moved in that second. A burst that is
 # too short to change the mean of a long step still changes the maximum.
@@ -128,8 +128,8 @@ DOCUMENT_S = 0.05
 # Uncertainty of the moment at which one step ends and the next step begins, in s.
 BOUNDARY_S = 0.01
 # If ``queue/iostats`` is 0, the I/Os of most devices are not counted, but some drivers (zram) still count them. A
-# device that counted less than this share of fio's bytes is treated as a device that does not count, and the I/Os are
-# not treated as lost.
+# device that counted less than this share of fio's bytes is treated as a device that does not count its I/Os, and the
+# I/Os are not treated as lost.
 COUNTING_SHARE = 0.01
 # If a larger share of fio's bytes is missing from the counters of the device, the step has no result. The uncertainty
 # of the counts cannot explain so many missing bytes.
@@ -192,9 +192,10 @@ class Side:
     counted during the step.
 
     ``foreign_bytes`` are the bytes that the device counted in addition to fio's bytes. The value is negative if the
-    device counted fewer bytes. ``busiest`` is the second with the most foreign bytes: (start in s, fio's bytes of both
-    sides, foreign bytes). ``inner_bytes`` are the foreign bytes between the first and the last status document of fio
-    well within the step, where no neighbouring step makes the number uncertain.
+    device counted fewer bytes. ``busiest`` is the second with the most foreign bytes: (start in s, fio's bytes of reads
+    and writes together, foreign bytes). ``inner_bytes`` are the foreign bytes in the middle of the step, between the
+    first and the last status document of fio that are not near a neighbouring step. No neighbouring step makes this
+    number uncertain.
 
     The other values describe the uncertainty of the foreign bytes. ``outstanding_bytes`` may have been counted by
     either fio or the device, but not by both. ``shared_bytes`` were subtracted because the next step was released

@@ -143,7 +143,7 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
         return reversed(placed)
 
     def scaled(self, step_s: float) -> Self:
-        """Return the table with another duration of steps and slices. The durations of streams and warm-ups do not
+        """Return the table with a different duration of steps and slices. The durations of streams and warm-ups do not
         change.
 
         If a stream would have more slices than tkperf can plan, the stream ends earlier.

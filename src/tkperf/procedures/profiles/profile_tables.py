@@ -243,7 +243,7 @@ class TestTable(ProfileTable, frozen=True, kw_only=True):
     __test__: ClassVar[bool] = False  # pytest must not collect this class as a test case
 
     def scaled(self, step_s: float) -> Self:
-        """Return the table with another duration of the steps (option ``-rt``)."""
+        """Return the table with a different duration of the steps (option ``-rt``)."""
         return self
 
     def fitted(self, logical_block_bytes: int) -> Self:
