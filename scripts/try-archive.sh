@@ -41,7 +41,8 @@ tkperf compare look.tkperf look.tkperf >/dev/null
 touch "/opt/a folder/x" 2>/dev/null && { echo "not an ordinary user"; exit 1; }
 ls -l
 TRY
-# All mounts belong to the namespace of this process and disappear with it. It contains no device of this machine.
+# All mounts belong to the namespace of this process and disappear with it.
+# The chroot contains no device of this machine.
 # shellcheck disable=SC2016
 unshare --net --mount --pid --ipc --fork --kill-child sh -euc '
     mount -t proc proc "$1/proc"

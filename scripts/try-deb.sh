@@ -39,7 +39,8 @@ fresh() { # name: a copy of the empty system, with the network of this machine
     cp scripts/try-deb-inside.sh tests/short.toml docs/examples/claims.toml "$root/opt/"
 }
 
-# All mounts belong to the namespace of this process and disappear with it. It contains no device of this machine.
+# All mounts belong to the namespace of this process and disappear with it.
+# The chroot contains no device of this machine.
 inside() { # step: a part of try-deb-inside.sh
     # shellcheck disable=SC2016
     unshare --mount --pid --ipc --fork --kill-child sh -euc '

@@ -83,7 +83,8 @@ pipx install "$(ls dist/*.whl)[report]"
 say "make demo again, and all is the user's"
 [ -z "$(find . ! -user user)" ]
 TRY
-# All mounts belong to the namespace of this process and disappear with it. It contains no device of this machine.
+# All mounts belong to the namespace of this process and disappear with it.
+# The chroot contains no device of this machine.
 # shellcheck disable=SC2016
 unshare --mount --pid --ipc --fork --kill-child sh -euc '
     mount -t proc proc "$1/proc"

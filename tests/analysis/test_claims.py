@@ -123,7 +123,7 @@ def test_what_was_not_measured_says_why(result: RunResult, old: str, new: str, r
 
 
 def test_steady_state_not_reached_is_noted(result: RunResult) -> None:
-    """A claim on a section without steady state is judged, and a note says that steady state was not reached."""
+    """A claim on a section without steady state is judged, and a note states that steady state was not reached."""
     test = result.tests[0]
     section = replace(test.sections[0], steady=False)
     unsteady = replace(result, tests=(replace(test, sections=(section,)),))

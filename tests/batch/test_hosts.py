@@ -365,8 +365,8 @@ def test_a_flood_of_messages_in_place_of_a_snapshot_ends_the_connection(tmp_path
 
 
 def test_input_files_have_names_of_their_content(tmp_path: Path) -> None:
-    """The name of an input file depends on its content. If another batch has the same name, its files cannot replace a
-    profile of this batch before the host refuses that batch.
+    """The name of an input file depends on its content. If a second batch has the same name, the host refuses the
+    second batch. Until then, the files of the second batch cannot replace a profile of the first batch.
     """
     sent = []
     for text in ("a = 1", "a = 2"):

@@ -287,7 +287,9 @@ def pids_with(host: Host, word: bytes) -> list[int]:
 
 
 def make_archive(folder: Path, libc: str = "2.17", machine: str | None = None) -> Path:
-    """Create an archive with the same form as an archive of ``scripts/archive.py``. It starts the tkperf under test."""
+    """Create an archive with the same form as an archive of ``scripts/archive.py``. The program in this archive starts
+    the tkperf under test.
+    """
     name = f"tkperf-{__version__}-linux-{machine or platform.machine()}"
     tree = folder / name
     (tree / "bin").mkdir(parents=True)

@@ -57,9 +57,8 @@ def test_the_heating_workload_is_one() -> None:
 
 
 def test_the_code_on_the_page_about_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The blocks of Python on the page can be executed. The run file of the rehearsal replaces the run file that the
-    first block reads, and has another name, because tkperf never overwrites a run file. The last
-    block is not executed, because it would erase a drive.
+    """The blocks of Python on the page can be executed. In the test, the second block runs first, and its run file is
+    renamed to the name that the first block reads. The last block is only compiled, because it would erase a drive.
     """
     page = (EXAMPLES.parent / "how-to/python.md").read_text(encoding="utf-8")
     read, rehearse, measure = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

@@ -182,8 +182,8 @@ def test_a_lie_told_twice_ends_the_run(fake_fio: Play, make_engine: MakeEngine) 
 def test_the_next_step_that_had_begun_is_run_again_in_full(
     fake_fio: Play, make_engine: MakeEngine, tmp_path: Path
 ) -> None:
-    """If a step has to be repeated, the fio of the next step is discarded and started again, because it began at the
-    planned end of the first measurement.
+    """If a step has to be repeated, the fio of the next step is discarded and started again, because this fio began its
+    load at the planned end of the first measurement.
     """
     fake_fio({"4096": [LIES["10^6 s"], [["run"]]], "8192": [[["run"]]]})
     events, failure = run_rounds(make_engine())

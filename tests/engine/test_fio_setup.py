@@ -143,8 +143,8 @@ def test_flushes_between_reads_need_a_fio_that_counts_them_right(
 def test_what_no_device_could_do_is_refused_without_a_device(
     monkeypatch: pytest.MonkeyPatch, version: str, wanted: str | None, io: RequiredIo, reason: str | None
 ) -> None:
-    """If the installed fio cannot do the requested I/O on any device, tkperf refuses it without accessing a device.
-    tkperf also refuses this I/O when it chooses an I/O engine for a device.
+    """If the installed fio cannot do the requested I/O on any device, tkperf refuses the I/O without accessing a
+    device. tkperf also refuses this I/O when it chooses an I/O engine for a device.
     """
     answers(monkeypatch, version)  # each attempt to read would fail with a KeyError
     if reason is None:

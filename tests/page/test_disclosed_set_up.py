@@ -206,8 +206,8 @@ def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
 
 
 def test_a_run_by_the_numbers_is_not_called_altered(tmp_path: Path) -> None:
-    """A run with unchanged numbers is not described as altered. An older run file does not record changes, so it has no
-    such row either.
+    """A run with unchanged numbers is not described as altered. An older run file does not record changes, so its run
+    is not described as altered either.
     """
     result = simulate(tmp_path, run_info(profile=QUICK))
     assert describe_run(result, NO_USER_FACTS).endswith(f" · {QUICK['title']}")
@@ -356,8 +356,8 @@ def test_every_tracking_variable_is_shown_with_its_window(tmp_path: Path) -> Non
     ],
 )
 def test_pts_tests_that_a_profile_of_it_lacks_are_named(profile: str, missing: str | None) -> None:
-    """The report names the PTS tests that a PTS profile omits. If a profile is not a PTS specification, the report has
-    no such row.
+    """The report names the PTS tests that a PTS profile omits. If a profile is not a PTS specification, the report does
+    not list omitted PTS tests.
     """
     result = made_up_run("R", {}, profile=load_profile(profile).as_plain_data())
     run = dict(dict(build_disclosure(result))["Test run"])

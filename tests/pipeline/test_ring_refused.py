@@ -145,8 +145,8 @@ longest_s = 10
 def test_plan_names_the_refusal_of_the_run(
     scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], refuses: bool
 ) -> None:
-    """``tkperf plan`` says that the installed fio cannot do the I/O of a test, and the run refuses the I/O before any
-    question.
+    """``tkperf plan`` states that the installed fio cannot do the I/O of a test, and the run is refused before tkperf
+    asks any question.
     """
     pretend_fio(monkeypatch, version)
     workload = tmp_path / "mixed.toml"
@@ -166,8 +166,8 @@ def test_plan_names_the_refusal_of_the_run(
 def test_doctor_names_the_queue_depths_that_io_uring_does_not_keep(
     monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], named: bool
 ) -> None:
-    """``tkperf doctor`` does not know the tests of a run, so it warns that old versions of fio round queue depths up.
-    fio does not round the depths of the default tests, 1 and 32.
+    """``tkperf doctor`` is called without the tests of a run, so it warns that old versions of fio round queue depths
+    up. fio does not round the depths of the default tests, 1 and 32.
     """
     pretend_fio(monkeypatch, version)
     (found,) = (one for one in audit_for([], lasts_s=60).findings if one.subject == "io_uring")

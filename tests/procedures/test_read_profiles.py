@@ -192,7 +192,7 @@ def test_other_numbers_have_a_name_of_their_own(tmp_path: Path, old: str, new: s
 @pytest.fixture(scope="module")
 def largest_profile() -> Profile:
     """Return a profile in which each number is at its limit. The fixture reads the profile only once, because tkperf
-    goes through all phases of all tests when it reads a profile.
+    examines all phases of all tests when it reads a profile.
     """
     text = (resources.files("tkperf.procedures.profiles") / "quick.toml").read_text()
     for old, new in (

@@ -117,7 +117,9 @@ def _row(phase: Phase) -> tuple[object, ...]:
 
 
 def test_host_idle_recovery_goes_on_after_25_rounds_without_steady_state() -> None:
-    """HIR runs its wait states after 25 rounds even if the drive never became steady, and the result states this."""
+    """After 25 judged slices, HIR runs its wait states even if the drive never became steady. The result then states
+    that steady state was not reached.
+    """
 
     def jumps(phase: Phase, _work: Workload) -> float:
         return 1000.0 * 2.0 ** int(getattr(phase, "number", 0) % 7)

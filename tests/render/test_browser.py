@@ -187,7 +187,7 @@ def test_the_way_back_closes_a_cell(visit: Visit) -> None:
 
 @pytest.mark.report_of("iops")
 def test_a_link_opens_a_cell(visit: Visit) -> None:
-    """A link to a cell opens the cell, so a reviewer can refer to it."""
+    """A link to a cell opens the cell, so a reviewer can send a reference to a single cell."""
     visit.open(f"#{CELL}")
     visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
 

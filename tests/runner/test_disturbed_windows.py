@@ -65,7 +65,7 @@ def test_a_window_with_a_doubtful_value_is_not_steady() -> None:
 
 
 def test_a_doubtful_value_is_told_before_a_window_is_full() -> None:
-    """A disturbed value is reported before the window is full, so that the user learns of it early and not only after
+    """A disturbed value is reported before the window is full, so that the user can react early and not only after
     hours.
     """
     assert judged("a").reason == "1 of the 5 rounds a window needs; not the device alone in 1: a"

@@ -236,7 +236,7 @@ def test_scripts_of_strangers_do_not_run(browser: Browser, whole: str) -> None:
     "path", ["/?sort=name", f"/runs/{1:032x}", f"/compare?run={1:032x}&run={3:032x}", "/runs/none"]
 )
 def test_axe_finds_nothing(browser: Browser, whole: str, scheme: Scheme, width: int, path: str) -> None:
-    """axe finds no accessibility fault in the list, in a report, in a comparison and in the page of an error."""
+    """axe finds no accessibility fault in the list, in a report, in a comparison or in the page of an error."""
     context = browser.new_context(bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900})
     page = context.new_page()
     page.goto(f"{whole}{path}")

@@ -82,7 +82,9 @@ def test_a_number_and_all_ignore_budgets() -> None:
 
 
 def test_not_known_separates_nothing_and_is_never_within() -> None:
-    """If the limit of a shared part is not known, its drives run at the same time and are not judged."""
+    """If the limit of a shared part is not known, the drives that share the part run at the same time and are not
+    judged.
+    """
     (group,) = group_drives(CHIPSET, "auto")
     (budget,) = group.budgets
     assert (budget.factor, budget.state) == (None, BudgetState.NOT_KNOWN)

@@ -231,8 +231,8 @@ def test_loads_that_run_together_have_one_runtime() -> None:
 
 
 def test_more_than_16_equal_loads_become_threads_of_one() -> None:
-    """If more than 16 loads run together, equal random loads become threads of one load with the sum of their rates. A
-    line of the output reports this.
+    """If more than 16 loads run together, equal random loads become threads of one load with the sum of their rates.
+    For each load that is merged in this way, a line of the output names the load that contains its threads.
     """
     jobs = "".join(f"[job{number}]\n" for number in range(20))
     written, options = convert(f"{GLOBAL}rate_iops=100\nnumjobs=2\n{jobs}[w]\nrw=randwrite\n")

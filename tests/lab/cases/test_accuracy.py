@@ -28,7 +28,7 @@ MOST_OVERHEAD_US = 3000.0
 THROTTLED = {200: 4, 1000: 16}
 # This response time is so long that the emulated CPU adds less than the permitted 1 %.
 ANSWER_US, OUTSTANDING = 500_000, 16
-# scsi_debug answers each command after a new random time, which is uniformly distributed between 0 and this value.
+# scsi_debug completes each command after a new random time, which is uniformly distributed between 0 and this value.
 LONGEST_ANSWER_US = 100_000
 
 

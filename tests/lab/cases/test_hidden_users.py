@@ -188,7 +188,7 @@ def test_hidden_user_of_a_file(
     arrange: Callable[[Path, ExitStack], None], says: str, drive_of: Callable[..., Drive], tmp_path: Path
 ) -> None:
     """A file on ext4 with a hidden user is refused under its name. After the file was renamed, it is also refused under
-    the new name, which the user in the kernel does not know.
+    the new name, which the hidden user does not know.
     """
     drive = drive_of(disks.SATA_SECOND)
     folder = Path("/mnt/files")

@@ -229,7 +229,9 @@ def test_a_drive_counts_the_flushes_of_one_thread(nvme: Drive, tmp_path: Path) -
 
 
 def test_offered_rates_on_a_device_of_known_answer_time(tmp_path: Path) -> None:
-    """Three streams below the limit of a null_blk, which answers after 2 ms, reach their offered rates."""
+    """Three streams below the limit of a null_blk device, which completes each I/O after 2 ms, reach their offered
+    rates.
+    """
     with null_device(2000, places=64) as device:
         counted = run_together(tmp_path, device, device, "reader", "writer", "log", step_s=40)
     for name, known_iops in (("reader", READER_IOPS), ("writer", WRITER_IOPS), ("log", LOG_IOPS)):

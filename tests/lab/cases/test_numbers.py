@@ -1,4 +1,4 @@
-"""Comparison of tkperf's figures with a null_blk device that answers after a known time."""
+"""Comparison of tkperf's figures with a null_blk device that completes each I/O after a known time."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class Traced:
 
 @pytest.fixture
 def slow_device() -> Iterator[Path]:
-    """Yield a device of 128 MiB in memory that answers every I/O after 50 ms with a timer."""
+    """Yield a device of 128 MiB in memory that completes every I/O after 50 ms, with a timer."""
     with null_device(ANSWER_US, places=64) as path:
         yield path
 
 
 @pytest.fixture
 def throttled_device() -> Iterator[Path]:
-    """Yield a null_blk device that answers slowly and handles one I/O at a time. The device reaches at most 50 IOPS,
-    regardless of the offered rate.
+    """Yield a null_blk device that completes I/Os slowly and handles one I/O at a time. The device reaches at most 50
+    IOPS, regardless of the offered rate.
     """
     with null_device(THROTTLED_ANSWER_US, places=1) as path:
         yield path
@@ -56,8 +56,8 @@ def throttled_device() -> Iterator[Path]:
 
 @contextmanager
 def null_device(answer_us: int, *, places: int, cache_mib: int = 0) -> Iterator[Path]:
-    """Yield a device of 128 MiB in memory. It answers after the given time and handles ``places`` I/Os at the same
-    time. If it has a cache, the kernel sends flushes.
+    """Yield a device of 128 MiB in memory. It completes each I/O after the given time and handles ``places`` I/Os at
+    the same time. If it has a cache, the kernel sends flushes.
     """
     shell("modprobe configfs; mount -t configfs none /sys/kernel/config; modprobe null_blk nr_devices=0")
     shell(
@@ -73,8 +73,8 @@ def null_device(answer_us: int, *, places: int, cache_mib: int = 0) -> Iterator[
 
 @pytest.mark.core
 def test_latency_and_rate_of_a_known_device(slow_device: Path, tmp_path: Path) -> None:
-    """If a device answers after 50 ms, tkperf measures no latency below 50 ms, a mean just above 50 ms, and less than
-    20 IOPS. The upper limits are wide, because an emulated CPU is slow.
+    """If a device completes each I/O after 50 ms, tkperf measures no latency below 50 ms, a mean just above 50 ms, and
+    less than 20 IOPS. The upper limits are wide, because an emulated CPU is slow.
     """
     ended = tkperf(
         "ssd",

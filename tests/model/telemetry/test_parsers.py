@@ -72,8 +72,9 @@ def test_nvme_counts_thousands_of_sectors_and_kelvin(version: str) -> None:
 
 
 def test_counters_with_the_separators_of_a_locale_are_not_guessed() -> None:
-    """If counters contain the separators of a locale, tkperf does not interpret them, because nvme-cli 2.3 loses digits
-    in some locales. tkperf never receives such numbers, because it runs all programs in one locale.
+    """If counters contain the separators of a locale, tkperf does not interpret these counters, because nvme-cli 2.3
+    loses digits in some locales. In practice, tkperf never receives such counters, because it runs all programs in one
+    locale.
     """
     log = document("nvme", "smart-log-de", "2.3")
     assert log["data_units_written"] == "2.433.328"
