@@ -138,6 +138,13 @@ def test_flushes_between_reads_need_a_fio_that_counts_them_right(
         ("fio-3.38", "libaio", RequiredIo(flushes_from_queue=True), r"\(libaio: it does not complete"),
         ("fio-3.38", "io_uring", RequiredIo(io_depth=6), r"\(io_uring: fio-3\.38 would keep 8"),
         ("fio-3.38", None, RequiredIo(io_depth=6), None),
+        (
+            "fio-3.38",
+            None,
+            RequiredIo(random_arrivals_iops=frozenset({12.5})),
+            r"at 12\.5 IOPS .* would become 12 IOPS",
+        ),
+        ("fio-3.38", None, RequiredIo(random_arrivals_iops=frozenset({1, 12, 50.5, 20_000})), None),
     ],
 )
 def test_what_no_device_could_do_is_refused_without_a_device(

@@ -154,6 +154,7 @@ class RequiredIo:
         io_depths: the queue depths of all loads. The engine must use exactly these depths.
         flushes_from_queue: whether a load flushes while its other I/Os are outstanding.
         flushes_between_reads: whether a load flushes after its writes, and also reads.
+        random_arrivals_iops: the rates of all random arrivals, for each thread and direction.
     """
 
     jobs: int = 1
@@ -161,6 +162,7 @@ class RequiredIo:
     io_depths: frozenset[int] = frozenset()
     flushes_from_queue: bool = False
     flushes_between_reads: bool = False
+    random_arrivals_iops: frozenset[float] = frozenset()
 
 
 class RunSeeds(Protocol):

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from tkperf.engine import PROBE_S, ChosenEngine, RequiredIo
-from tkperf.engine.fio_job import filename_option
+from tkperf.engine.fio_job import filename_option, find_poisson_setting, poisson_iops
 from tkperf.model.choices import IO_ENGINES
 from tkperf.model.decoding import decode_json
 from tkperf.model.errors import EngineError, UsageError
@@ -47,6 +47,9 @@ _LIMITS = (
         "that a busy host delayed the jobs. fio 3.36 and newer report it",
     ),
 )
+# The largest error of the rate of random arrivals. It is the share of an offered rate that a drive may miss
+# (KEPT_UP_PERCENT in procedures/building_blocks.py).
+MOST_ARRIVAL_ERROR = 0.01
 _PROBE_BLOCK_BYTES = 128 * 1024
 _PROBE_IO_DEPTH = 32
 
@@ -194,6 +197,8 @@ def _find_obstacles(wanted: str | None, io: RequiredIo) -> dict[str, str | None]
         raise UsageError(f"--engine {wanted}: choose {' or '.join(IO_ENGINES)}")
     if io.flushes_between_reads and (reason := _why_no_flushes_between_reads()):
         raise EngineError(f"fio cannot perform the I/O of this run: {reason}")
+    if reason := _why_not_these_arrivals(io.random_arrivals_iops):
+        raise EngineError(f"fio cannot perform the I/O of this run: {reason}")
     obstacles: dict[str, str | None] = {}
     for ioengine in (wanted,) if wanted else IO_ENGINES:
         reason = _why_not_exact(ioengine, {io.io_depth, *io.io_depths})
@@ -201,6 +206,22 @@ def _find_obstacles(wanted: str | None, io: RequiredIo) -> dict[str, str | None]
             reason = _why_no_queued_flushes(ioengine)
         obstacles[ioengine] = reason
     return obstacles
+
+
+def _why_not_these_arrivals(rates_iops: Collection[float]) -> str | None:
+    """Return why fio cannot offer random arrivals at these rates. None means that the error of each rate is small.
+
+    If fio offered fewer I/Os than tkperf assumes, the missing I/Os would look like a slow drive.
+    """
+    for iops in sorted(rates_iops):
+        nearest_iops = poisson_iops(find_poisson_setting(iops))
+        if abs(nearest_iops - iops) > MOST_ARRIVAL_ERROR * iops:
+            return (
+                f"random arrivals (poisson) at {iops:,.4g} IOPS in each thread and direction would become "
+                f'{nearest_iops:,.4g} IOPS. Choose arrival = "linear", or another number of jobs, so that each thread '
+                "offers a whole number of IOPS or at least 50 IOPS, and at most 20,000 IOPS"
+            )
+    return None
 
 
 def _why_not_exact(ioengine: str, io_depths: Collection[int]) -> str | None:

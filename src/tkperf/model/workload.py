@@ -272,6 +272,19 @@ class Workload:
         return self.flush_every is not None and self.is_mixed
 
     @property
+    def random_arrivals_iops(self) -> frozenset[float]:
+        """Return the rates, in I/Os per second, of the random arrivals in each thread: one rate for the reads and one
+        for the writes. For a combination, the result contains the rates of all streams.
+        """
+        loads = [each.workload for each in self.streams]
+        return frozenset(
+            load.offered_iops * percent / 100 / load.jobs
+            for load in loads
+            for percent in (load.read_percent, 100 - load.read_percent)
+            if load.offered_iops is not None and load.arrival is Arrival.POISSON and percent
+        )
+
+    @property
     def outstanding_bytes(self) -> int:
         """Return the largest number of bytes that reads and writes can have outstanding at the same time."""
         loads = (each.workload for each in self.streams)

@@ -101,6 +101,7 @@ def find_required_io(workloads: Collection[Workload]) -> RequiredIo:
         io_depths=frozenset(load.io_depth for load in workloads),
         flushes_from_queue=any(load.flushes_from_queue for load in workloads),
         flushes_between_reads=any(load.flushes_between_reads for load in workloads),
+        random_arrivals_iops=frozenset().union(*(load.random_arrivals_iops for load in workloads)),
     )
 
 
