@@ -92,7 +92,7 @@ def find_clock_s(record: RunRecord, now: datetime | None = None) -> float | None
 
 
 class FileStamp(NamedTuple):
-    """Values that change when a writer writes to the file or ends."""
+    """Values that change when a writer writes to the file, and when the writer ends."""
 
     inode: int
     size_bytes: int

@@ -45,8 +45,8 @@ def may_pass(cause: BaseException) -> bool:
 def find_write_cause(error: Exception, path: Path) -> Exception:
     """Return the kernel's reason why a database cannot be written. If no reason is found now, return ``error``.
 
-    The function repeats the steps of SQLite with an unnamed file in the same folder. It does not open the database,
-    because this process would lose its locks on the database when it closes the database again.
+    The function repeats the operations of SQLite with an unnamed file in the same folder. The function does not open
+    the database, because this process would lose its locks on the database when it closes the database again.
     """
     if not _hides_cause(error):
         return error

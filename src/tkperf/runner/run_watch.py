@@ -42,17 +42,17 @@ from tkperf.runner.step_watch import StepWatch
 # about the step.
 BEGINS_WITHIN_S = 0.5
 # A slice of a stream ends at a report of fio. The time of this report differs from the planned end of the slice by no
-# more than this.
+# more than this time.
 SLICE_ENDS_WITHIN_S = 1.5
 # If the beginning of a step is known, the times of its first and last I/Os differ from the planned times by no more
-# than this.
+# than this amount, in s.
 KNOWN_WITHIN_S = 0.15
 # Intervals, in seconds, of the readings of fio's threads within a step. The watch reads the rest of the
 # host only at the beginning and the end of the step. The threads exist only during the step, so the watch
 # reads them at the beginning and in the last seconds of the step. The rare readings between these times
 # are for threads that end earlier.
 LOOK_AT_THREADS_S, SELDOM_LOOK_AT_THREADS_S = 1.0, 10.0
-# If the last reading is older than this when a step begins, the watch reads the host again.
+# If the last reading is older than this time, in s, when a step begins, the watch reads the host again.
 FRESH_S = 1.0
 # The codes of two warnings: logs of drives that cannot be read, and steps that used all CPU time of the host.
 UNREAD, HOST_LIMITED = "telemetry", "host-limited"

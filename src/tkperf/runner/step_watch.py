@@ -29,8 +29,8 @@ SETTLE_S = 5.0
 # The engine reports when fio's I/O began, with this accuracy in s. If more than this time passes between the release of
 # fio and the first I/O, the engine detects and reports the delay.
 BEGINNING_S = 0.02
-# If the time between the readings before and after a moment is longer than this, the counters at this moment are not
-# known.
+# If the time between the readings before and after a moment is longer than this limit, in s, the counters at this
+# moment are not known.
 BLIND_S = 0.35
 # fio reports each second. If a report covers more time than its bytes need, and the difference is at least this long,
 # fio paused during this difference.
