@@ -230,8 +230,8 @@ class Conductor:
         return True
 
     def _keep_ledger(self) -> None:
-        """Restore the ledger if the file with its name was removed or replaced, because the open file still contains
-        the valid ledger.
+        """Restore the ledger if the file with its name was removed or replaced. The open file still contains the valid
+        ledger.
         """
         before = self._ledger.path
         try:

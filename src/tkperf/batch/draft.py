@@ -202,8 +202,7 @@ def _name_drive(source: str, number: int) -> str:
 
 
 def find_again(request: BatchRequest, names: Collection[str], finder: DriveFinder | None = None) -> BatchRequest:
-    """Return the request with the current paths of the drives, because the kernel may have renamed the drives in the
-    meantime.
+    """Return the request with the current paths of the drives. The kernel may have renamed the drives in the meantime.
 
     Args:
         names: the runs whose drives are needed. The other drives do not change.

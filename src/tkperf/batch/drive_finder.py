@@ -40,7 +40,7 @@ class FoundDrive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """The properties by which a drive is recognised. They are the same for all names of the drive.
+    """The properties by which a drive is recognised. These properties are the same for all names of the drive.
 
     Attributes:
         status: the status of the file or device. None means that the name does not exist yet.

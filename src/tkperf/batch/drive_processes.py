@@ -102,7 +102,7 @@ class Go(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         answer: the text that confirms the erasure of the drive. None means that no data is lost.
         place: the drive's place in its batch, for the result.
         siblings: processes of the other drives of the batch.
-        repeatable: whether to hold the drive after its run, for a second run in which it is measured alone.
+        repeatable: whether to hold the drive after its run, for a second run in which the drive is measured alone.
     """
 
     digest: str

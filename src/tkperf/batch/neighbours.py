@@ -1,5 +1,5 @@
-"""The drives of a batch that are measured at the same time: the links that they share, their CPUs, and whether they
-slow each other down.
+"""The drives of a batch that are measured at the same time. This module determines the links that these drives share,
+the CPUs for each drive, and whether the drives slow each other down.
 """
 
 from __future__ import annotations

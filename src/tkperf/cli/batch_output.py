@@ -100,7 +100,7 @@ def _write_run_report(run_file: Path) -> None:
 
 @contextmanager
 def _warning_of(text: str) -> Iterator[None]:
-    """Convert an error to a warning, because the run files contain all measurements."""
+    """Convert an error to a warning. No measurement is lost, because the run files contain all measurements."""
     try:
         yield
     except (TkperfError, OSError) as error:

@@ -43,7 +43,7 @@ class LiveBatch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # If the terminal was lost, it cannot be cleared, and it does not need to be cleared.
+        # A terminal that was lost cannot be cleared, and does not need to be cleared.
         with suppress(OSError):
             self._frame.clear()
 
@@ -189,7 +189,7 @@ def open_batch_view(options: BatchOptions, footer: str = "") -> Iterator[ShowBat
             return
         try:
             view(watched)
-        except Exception as error:  # any error, because the measurement of the drives must continue
+        except Exception as error:  # every error is caught, because the measurement of the drives must continue
             view = None
             with suppress(OSError):
                 complain(f"tkperf: progress is no longer shown: {reason_of(error)}")

@@ -295,7 +295,7 @@ def build_mail(options: RunOptions, result: RunResult, page: Page) -> EmailMessa
     ):
         try:
             content = read()
-        except Exception as error:  # any error, because the mail must be sent in any case
+        except Exception as error:  # every error is caught, because the mail must be sent in any case
             missing.append(f"{name} is not attached: {reason_of(error)}")
             continue
         if len(content) > left_bytes:

@@ -141,7 +141,7 @@ def open_log_or_null(path: Path) -> int:
     """
     try:
         return open_log(path)
-    except Exception:  # any error, because a run does not need its log
+    except Exception:  # every error is caught, because a run does not need its log
         return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
 
 

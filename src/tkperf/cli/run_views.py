@@ -140,7 +140,8 @@ class InBackground:
 
 
 def _without_weight(event: Event) -> Event:
-    """Return a finished step without the data that no view shows, because many steps may have to wait in memory.
+    """Return a finished step without the data that no view shows. Many steps may have to wait in memory, so they must
+    be small.
 
     Views show a percentile only for steps with an offered rate. Such a step keeps its histograms.
     """
@@ -297,7 +298,7 @@ def until_lost(open_view: OpenView, on_note: Observer = lambda _: None) -> OpenV
             if view is not None:
                 try:
                     view(event, at)
-                except Exception as error:  # any error, because the measurement can continue
+                except Exception as error:  # every error is caught, because the measurement can continue
                     give_up(error)
 
         with ExitStack() as stack:
@@ -390,7 +391,7 @@ class LiveView:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is Abandoned:
             return  # other programs write to the terminal from now on, and clearing would erase their text
-        # If the terminal was lost, it cannot be cleared, and it does not need to be cleared.
+        # A terminal that was lost cannot be cleared, and does not need to be cleared.
         with suppress(OSError):
             self._frame.clear()
 

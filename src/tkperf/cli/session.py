@@ -114,8 +114,8 @@ def resume_session(request: ResumeRequest, options: RunOptions) -> None:
 
 
 def _require_log(options: RunOptions) -> None:
-    """Check that tkperf can write to the log, because an error after the purge would end the run. The text of the log
-    is written later.
+    """Check that tkperf can write to the log. Without this check, a log that cannot be written would end the run after
+    the purge. The text of the log is written later.
     """
     if not os.path.lexists(options.log_path):
         return

@@ -68,8 +68,8 @@ class Hold:
 
         Raises:
             DeviceError: the name now leads to another device.
-            RefusedError: another program uses the device, the device cannot be opened for writing, or it no longer
-                exists.
+            RefusedError: another program uses the device, the device cannot be opened for writing, or the device no
+                longer exists.
         """
         self.identity = identity
         self.anchor = self.exclusive = -1

@@ -159,8 +159,8 @@ def _serial_bytes_per_s(gbps: float) -> int | None:
 
 
 def read_sas_link(device: Path) -> Link | None:
-    """Return the SAS link of an end device or expander. If its port has several phys (a wide port), the link includes
-    all of them.
+    """Return the SAS link of an end device or expander. If the device's port has several phys (a wide port), the link
+    includes all phys of the port.
     """
     phys = sorted(device.parent.glob("phy-*/sas_phy/phy-*"))
     rates = [_gts(text(phy / "negotiated_linkrate")) for phy in phys]

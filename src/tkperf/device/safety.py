@@ -124,7 +124,7 @@ def find_objections(
 
 
 def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
-    """Return file systems and partition tables that are not in use. The user must see and confirm them.
+    """Return file systems and partition tables that are not in use. The user must see this data and confirm its loss.
 
     Raises:
         DeviceError: the device cannot be read.

@@ -19,7 +19,9 @@ HOST_MANAGED, HOST_AWARE = "host-managed", "host-aware"
 
 
 def text(path: Path) -> str | None:
-    """Return an attribute without surrounding white space. None means that it is missing, unreadable or empty."""
+    """Return an attribute without surrounding white space. None means that the attribute is missing, unreadable or
+    empty.
+    """
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip(" \n\0") or None
     except OSError:
@@ -27,7 +29,7 @@ def text(path: Path) -> str | None:
 
 
 def number(path: Path) -> int | None:
-    """Return an attribute as an integer. None means that it is missing or not an integer."""
+    """Return an attribute as an integer. None means that the attribute is missing or not an integer."""
     try:
         return int(text(path) or "")
     except ValueError:
@@ -43,15 +45,15 @@ def binary(path: Path) -> bytes:
 
 
 def exact_text(path: Path) -> str | None:
-    """Return an attribute that is a path, unchanged except for the final line break. None means that it is missing or
-    empty.
+    """Return an attribute that is a path, unchanged except for the final line break. None means that the attribute is
+    missing or empty.
     """
     return os.fsdecode(binary(path)).removesuffix("\n") or None
 
 
 def find_selected(words: str | None) -> str | None:
     """Return the word in brackets, such as ``none`` in ``mq-deadline [none]``. If the text contains no brackets, return
-    it unchanged.
+    the whole text.
     """
     if words is None or "[" not in words:
         return words
@@ -96,8 +98,8 @@ def find_parts(node: Path) -> tuple[Path, ...]:
 
 
 def find_zone_model(node: Path) -> str | None:
-    """Return how the disk of a node is zoned: ``none``, ``host-aware`` or ``host-managed``. None means that this is not
-    known.
+    """Return how the disk of a node is zoned: ``none``, ``host-aware`` or ``host-managed``. None means that the kernel
+    does not report how the disk is zoned.
     """
     return text(find_disk(node) / "queue/zoned")
 

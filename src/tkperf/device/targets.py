@@ -224,7 +224,8 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
         written: whether to fill the blocks with random data. Reads of blocks that are only allocated cause no I/O.
 
     Returns:
-        The device and the inode of the file, because another file may have the same name later.
+        The device and the inode of the file. These numbers identify the file even if another file has the same name
+        later.
 
     Raises:
         DeviceError: the file already exists or cannot be created, or the file system has too little free space.

@@ -78,8 +78,8 @@ Switch = NvmeSwitch | SysfsSwitch
 
 
 def find_switch(identity: DeviceIdentity) -> Switch | None:
-    """Return the switch for the write cache of a drive. None means that the target has no such switch, because it is a
-    file, a set or a partition.
+    """Return the switch for the write cache of a drive. None means that the target has no such switch. For example, a
+    file, a set or a partition has no switch.
     """
     if identity.major_minor is None or identity.partition is not None:
         return None

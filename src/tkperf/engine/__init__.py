@@ -126,7 +126,7 @@ class Engine(Protocol):
         ...
 
     def rest(self) -> None:
-        """Stop all I/O and all prepared loads, because a purge or the end of a test follows."""
+        """Stop all I/O and all prepared loads before a purge, or at the end of a test."""
         ...
 
     def close(self) -> None:

@@ -120,8 +120,8 @@ class DeviceEngine(Protocol):
         ...
 
     def find_rounding(self) -> str | None:
-        """Return the version of the installed program if this version rounds queue depths up. None means that it does
-        not round.
+        """Return the version of the installed program if this version rounds queue depths up. None means that this
+        version does not round queue depths up.
 
         Raises:
             EngineError: the same errors as for ``find_version``.

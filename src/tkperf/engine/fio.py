@@ -1,10 +1,10 @@
 """The fio engine, which starts the next load without idle time and divides streams into slices.
 
 If each fio process started only after the previous process had ended, the device would be idle for a third of a second
-between them. The engine therefore starts a fio process for each possible next load some seconds early. This process
-waits at its gate. At the planned end of the current load, the engine opens the gate while the old fio process still
-writes its report. If the end cannot be predicted, or if the next load depends on the totals, the engine opens the gate
-after the last I/O.
+between two processes. The engine therefore starts a fio process for each possible next load some seconds early. This
+process waits at its gate. At the planned end of the current load, the engine opens the gate while the old fio process
+still writes its report. If the end cannot be predicted, or if the next load depends on the totals, the engine opens the
+gate after the last I/O.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class ChosenClock:
 
 
 def choose_clock(root: Path = Path("/")) -> ChosenClock:
-    """Return the CPU's clock (TSC) as the clock of fio, unless there is a reason not to use it. If fio's option
+    """Return the CPU's clock (TSC) as the clock of fio, unless there is a reason not to use this clock. If fio's option
     ``clocksource`` is set, fio does not test the clock at each start.
 
     fio itself chooses this clock if its threads on all CPUs read equal times at the same moment. fio's test would run
@@ -252,8 +252,8 @@ def _why_no_queued_flushes(ioengine: str) -> str | None:
 
 
 def _why_no_flushes_between_reads() -> str | None:
-    """Return why this fio would not flush as requested if a thread reads and writes. None means that it flushes as
-    requested.
+    """Return why this fio would not flush as requested if a thread reads and writes. None means that this fio flushes
+    as requested.
     """
     version, numbers = _read_version()
     if numbers >= EXACT_FLUSHES:

@@ -127,7 +127,8 @@ def _find_chipset(function: Path) -> str | None:
 
 
 def _read_pcie_links(function: Path | None) -> Iterator[tuple[Path, Link | None, bool]]:
-    """Yield the links from a PCI function to the CPU: the lower end, the link, and whether an upper end is missing.
+    """Yield the links from a PCI function to the CPU. For each link, yield its lower end, the link itself, and True if
+    the link has no upper end.
 
     The kernel shows a link at both of its ends. If the lower end does not show the link, the upper end is used. The
     function above an upper end belongs to a switch, and is the lower end of the next link.

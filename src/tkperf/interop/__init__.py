@@ -1,8 +1,8 @@
 """The import of results from other tools. tkperf reads the results strictly, judges them again, and marks them as
 imported.
 
-An importer converts a file into the records of a run, and the command line writes them to a run file. Values that the
-other tool did not record remain "not measured".
+An importer converts a file into the records of a run, and the command line writes these records to a run file. Values
+that the other tool did not record remain "not measured".
 """
 
 # The name of a test whose results were imported from files of fio.

@@ -306,8 +306,8 @@ class Documents:
     def _search(self) -> Iterator[dict[str, Any]]:
         decoder, position, failed, ended = json.JSONDecoder(), 0, 0, 0
         noise_is_checked = False
-        # The limit of the number of characters that are decoded without a result, because the rest of the text may
-        # contain many braces that begin no JSON.
+        # A limit on the number of characters that are decoded without a result. The limit is necessary, because the
+        # rest of the text may contain many braces that begin no JSON.
         left = MOST_REPEATED * len(self._text) + MIB
         text = _replace(_NO_NUMBER, self._text, lambda match: " NaN" if match[1] else "NaN")
         text = _replace(_ESCAPED, text, lambda match: None if match[1] else "\\\\")

@@ -182,8 +182,8 @@ def _require_io(clones: Sequence[_Clone]) -> None:
 
 
 def _require_one_job(clones: Sequence[_Clone], options: Options) -> None:
-    """Refuse a result that covers a group of several jobs, if this is evident. The evidence is that the job read and
-    wrote, but its options name only one direction.
+    """Refuse a result that evidently covers a group of several jobs. The evidence is that the job read and wrote,
+    although its options name only one direction.
     """
     side = pattern_of(options).removeprefix("rand")
     if side in SIDES and any(clone.read.ios and clone.write.ios for clone in clones):

@@ -40,8 +40,8 @@ _LIMITS = (
     "latency_target",
 )
 _USUAL = {"random_distribution": "random", "percentage_random": "100", "zonemode": "none"}
-# Options that are excluded from the conditions of a series. They do not affect the measurement, or other fields of the
-# workload or the series already contain them.
+# Options that are excluded from the conditions of a series. Either these options do not affect the measurement, or
+# other fields of the workload or the series already contain their values.
 _OTHERWISE = frozenset(
     {
         "name",

@@ -75,7 +75,7 @@ class SpotKind(StrEnum):
 # Names of colours. The first colours are the easiest to distinguish.
 PALETTE = ("blue", "vermilion", "green", "amber", "violet", "sky", "pink", "brown", "olive", "crimson", "slate", "teal")
 MANY_COLOURS = (*PALETTE, "orange", "azure", "leaf", "plum")
-"""Colours for parts of a chart that do not overlap. There are more of these colours than in ``PALETTE``, but they are
+"""Colours for parts of a chart that do not overlap. This list contains more colours than ``PALETTE``, but its colours are
 harder to distinguish.
 """
 NEUTRAL = "neutral"

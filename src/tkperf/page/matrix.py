@@ -165,7 +165,9 @@ class DecisionView:
 
     @property
     def has_charts_first(self) -> bool:
-        """Return whether the charts are above the matrix, because the matrix alone is higher than the screen."""
+        """Return whether the charts are above the matrix. This is the case if the matrix is too high for a screen with
+        two charts.
+        """
         return len(self.rows) > MOST_ON_SCREEN
 
     @property

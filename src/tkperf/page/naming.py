@@ -177,7 +177,7 @@ def address(link: str, part: str = "", mark: str = "") -> str:
 
 
 def name_within(workload: Workload, axes: Sequence[WorkloadAxis]) -> str:
-    """Return a name for a workload that consists of the fields in which the workloads of the section differ."""
+    """Return a name for a workload. The name consists of the fields in which the workloads of the section differ."""
     if workload.together:
         return name_stream(workload) if workload.stream else "all streams"
     named = [axis for axis in axes if axis not in (MIX, BLOCKS)]

@@ -500,7 +500,7 @@ class ReportView:
 
     Attributes:
         banners: facts that every reader must know and that are not part of the verdict.
-        stamp: all banners, including those that the verdict contains. If it is empty, only ``banners`` are used.
+        stamp: all banners, including those that the verdict contains. If ``stamp`` is empty, only ``banners`` are used.
         words: the explanation of the figures.
         colours: the explanation of the colours in tables, for outputs with colours; empty if no table has colours.
         about: a text at the top of the page and of each printed page.

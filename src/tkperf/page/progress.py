@@ -125,8 +125,8 @@ class LiveGrid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSoFar:
-    """The window of the latest verdict. It contains the tracked value, whether the window is steady, and the figures as
-    text and numbers.
+    """The window of the latest verdict. The record contains the tracked value, the figures as text and numbers, and the
+    state, which tells whether the window is steady.
     """
 
     title: str
@@ -218,7 +218,7 @@ def build_progress(state: RunState) -> ProgressView:
 
 
 def _place(state: RunState) -> tuple[str, str, bool]:
-    """Return the position within the test, the load at this position, and whether the position is known."""
+    """Return the position within the test and the load at this position. Also return whether the position is known."""
     phase, step = state.progress.phase, state.step
     if state.ended:
         return f"run {state.ended}", "", True

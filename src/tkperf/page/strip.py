@@ -71,7 +71,8 @@ class Dot:
 
     @property
     def is_named_before(self) -> bool:
-        """Return whether the name is written before the dot, because the space after the dot is too small."""
+        """Return whether the name is written before the dot. This is the case if the space after the dot is too small.
+        """
         return self.share > 0.5
 
 

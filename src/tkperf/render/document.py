@@ -116,7 +116,7 @@ def compose(view: ReportView) -> Document:
 
 
 def _is_one_of_many(test: TestView, section: SectionView) -> bool:
-    """Return whether a section has only one chart, and the table of its test contains a row for the section.
+    """Return whether a section has only one chart, and also a row in the table of its test.
 
     Two such sections fit side by side on the page. The HTML report contains all other values of the section.
     """

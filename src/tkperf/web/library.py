@@ -203,8 +203,8 @@ class Library:
         self._looked.set()
 
     def _look(self) -> tuple[FoundFiles, bool, list[KnownFile]]:
-        """Return the files, whether they have changed since the last search, and the files that must be read. The
-        newest of these files is last.
+        """Return all files, and the files that must be read, the newest of which is last. Also return whether the files
+        have changed since the last search.
         """
         found = find_files(self._folders, self._ending.is_set)
         # If several names lead to the same file, the file is read only once.

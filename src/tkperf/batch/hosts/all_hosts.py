@@ -399,9 +399,7 @@ def _commission(request: BatchRequest, numbers: Sequence[int], *, resumes: bool)
 
 
 def _find_twins(hosts: Sequence[ConnectedHost]) -> str | None:
-    """Return a fault if two names refer to the same host, because this host would receive two batches of the
-    same NAME.
-    """
+    """Return a fault if two names refer to the same host. Such a host would receive two batches of the same NAME."""
     earlier: dict[str, str] = {}
     for one in hosts:
         if (other := earlier.setdefault(one.boot_id, one.host)) != one.host:
@@ -410,8 +408,8 @@ def _find_twins(hosts: Sequence[ConnectedHost]) -> str | None:
 
 
 def _find_old_fio(hosts: Sequence[ConnectedHost]) -> Iterator[str]:
-    """Yield the hosts whose version of fio is older than the version on another host, because results of different
-    versions are not comparable.
+    """Yield the hosts whose version of fio is older than the version on another host. Results of different versions are
+    not comparable.
     """
     versions = {one.host: one.fio_version for one in hosts if one.fio_version is not None}
     newest = max(versions.values(), key=_by_number, default="")

@@ -28,7 +28,7 @@ PROTOCOL = 1
 # One line contains the input files of up to 256 drives. A host sends one drive per line.
 MOST_BYTES_OF_ORDER = 64 << 20
 # The interval of messages, and the longest time without a message, in s. After this time without a message, a host
-# releases its drives, because tkperf on the host cannot detect in another way that the connection is broken.
+# releases its drives, because tkperf on the host has no other way to detect that the connection is broken.
 HEARTBEAT_S, SILENCE_LIMIT_S = 5.0, 30.0
 _PIECE_BYTES = 1 << 16
 _LONGEST_TEXT = 4000

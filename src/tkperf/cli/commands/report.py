@@ -234,8 +234,8 @@ def _render_xml(result: RunResult) -> TkperfXml:
 
 
 def _refuse_tables_of_others(folder: Path, files: Sequence[Path], run_id: str) -> None:
-    """Refuse a folder that contains a data set or the tables of another run, because the tables of this run would
-    replace the existing files.
+    """Refuse a folder that contains a data set or the tables of another run. The tables of this run would replace the
+    existing files.
     """
     from tkperf.render.dataset import MARKER
     from tkperf.render.parquet import is_of_run

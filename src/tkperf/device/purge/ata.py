@@ -280,7 +280,7 @@ def clear_password(device: Handle) -> bool:
         if security.locked:
             _command(device, "--security-unlock")
         _command(device, "--security-disable")
-    except DeviceError as error:  # the state that the drive reports afterwards shows whether this is an error
+    except DeviceError as error:  # the state that the drive reports afterwards shows whether the password remains
         refused = f" ({error})"
     after = _read(device)
     if after.enabled or after.locked:

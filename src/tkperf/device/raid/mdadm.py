@@ -76,7 +76,7 @@ class MdadmSet:
         return (self._sysfs / "md").exists()
 
     def refuse_taken_node(self) -> None:
-        """Raise RefusedError if the device node already belongs to a set, because tkperf did not create that set."""
+        """Raise RefusedError if the device node already belongs to a set. tkperf did not create such a set."""
         if self.exists():
             raise RefusedError(
                 f"{self.path} is already a RAID set, so tkperf does not touch it. Choose another node. If "

@@ -54,8 +54,8 @@ class MdadmTarget:
             permit.recheck()
 
     def make_ready_to_fill(self) -> None:
-        """Stop the set if it exists, and hold the members exclusively again, because tkperf preconditions the
-        members.
+        """Stop the set if it exists, and hold the members exclusively again. tkperf preconditions the members and not
+        the set.
         """
         if not self._permit.is_made:
             return

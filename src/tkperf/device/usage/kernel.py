@@ -92,7 +92,7 @@ class LoopDevice:
 
     Attributes:
         number: the device number of the loop device itself.
-        backing: the file or device that the loop device uses. None means that it is not known.
+        backing: the file or device that the loop device uses. None means that this file or device is not known.
         says: the name of this file or device, as the kernel stored it, for messages.
         asked: whether the loop driver itself reported ``backing``. If not, tkperf found ``backing`` by its name.
     """
@@ -362,7 +362,7 @@ def ask_file_state(path: str, file: FileId, *, count: bool, swap: bool, file_sys
     """Return what the kernel reports about a file. Nothing is written, and the times of the file do not change.
 
     Args:
-        file: device and inode of the file, because the name may now lead to another file.
+        file: device and inode of the file. The function checks both, because the name may now lead to another file.
         count: whether to ask if other programs have the file open. The caller must not have the file open.
         swap: whether to ask if the file is swap space. For this question, the file is opened for writing.
         file_system: the type of the file system that contains the file.
@@ -400,8 +400,8 @@ def _is_swap(descriptor: int) -> bool | None:
 
 
 def is_open_elsewhere(descriptor: int) -> bool | None:
-    """Return whether a file is open through another descriptor in addition to this one. None means that this is not
-    known.
+    """Return whether a file is open through another descriptor in addition to this one. None means that the answer is
+    not known.
 
     The kernel grants a write lease only if the file is not open elsewhere.
     """

@@ -109,7 +109,7 @@ def find_openers(proc_root: Path, held: os.stat_result) -> list[str]:
     return list(dict.fromkeys(use.process for use in processes.uses))
 
 
-# The name of the used part of the target, the kind of use, and whether the process writes to the part.
+# The name of the used part of the target, the kind of use, and True if the process writes to the part.
 _Found = tuple[str, How, bool]
 
 
@@ -185,7 +185,9 @@ def _descriptors(task: Path, target: TargetNodes) -> Iterator[_Found]:
 
 
 def _open_mode(task: Path, descriptor: str) -> bool | None:
-    """Return whether a descriptor is open for writing. None means that it was opened only for the path (O_PATH)."""
+    """Return whether a descriptor is open for writing. None means that the descriptor was opened only for the path
+    (O_PATH).
+    """
     for row in (text(task / "fdinfo" / descriptor) or "").splitlines():
         if row.startswith("flags:"):
             flags = int(row.split()[1], 8)

@@ -61,8 +61,8 @@ class TargetNodes:
         return (*self.nodes.values(), *self.underlying.values())
 
     def name_of(self, status: os.stat_result) -> str | None:
-        """Return the name of a file or node if it is part of the target. None means that it is not part of the
-        target.
+        """Return the name of a file or node that is part of the target. None means that the file or node is not part of
+        the target.
         """
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFREG:
@@ -103,8 +103,8 @@ class TargetNodes:
         return loop.number in self.nodes or loop.number in self.underlying
 
     def name_behind(self, loop: LoopDevice) -> str | None:
-        """Return the name of the part of the target that a loop device uses. None means that it uses no part of the
-        target.
+        """Return the name of the part of the target that a loop device uses. None means that the loop device uses no
+        part of the target.
         """
         backing = loop.backing
         if backing is None:

@@ -223,8 +223,8 @@ class JobOptions:
             self.assume("one job with the options of [global], because the file contains no job")
 
     def given(self, *names: str) -> list[str]:
-        """Return the names of the options that the job contains, in the order of the file, because the last occurrence
-        applies in fio.
+        """Return the names of the options that the job contains, in the order of the file. The order is important,
+        because fio uses the last occurrence of an option.
         """
         return [name for name in self.job.options if name in names]
 

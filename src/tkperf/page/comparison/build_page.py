@@ -174,7 +174,7 @@ def build_comparison_page(comparison: Comparison, most_across: int = MOST_ACROSS
 
 
 def _build_tests(comparison: Comparison, titles: Mapping[str, str], most_across: int) -> Iterator[TestView]:
-    """Yield the tests for which all runs have a value. They are followed by the tests for which some runs have a
+    """Yield the tests for which all runs have a value. These tests are followed by the tests for which some runs have a
     curve.
     """
     figures, called = choose_cohort_figures(comparison, len(comparison.rows)), call_runs(comparison.names)

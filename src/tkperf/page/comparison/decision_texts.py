@@ -476,7 +476,7 @@ def describe_drive(device: Mapping[str, object]) -> str:
 
 
 def name_size(capacity_bytes: float) -> str:
-    """Return the nominal size of a drive, such as ``960 GB``, because a longer text does not fit into a row."""
+    """Return the nominal size of a drive, such as ``960 GB``. A longer text does not fit into a row."""
     number, unit = format_capacity(capacity_bytes).split(" ")
     return f"{float(number):.3g} {unit}" if float(number) < 1000 else f"{number} {unit}"
 

@@ -148,8 +148,8 @@ def _describe_differing(each: Differing) -> str:
 
 
 def _drop_shared_end(own: list[str], ranked: list[str]) -> tuple[str, str]:
-    """Return two values without the equal parts at their beginnings and ends, because these parts would only lengthen
-    the reason.
+    """Return two values without the equal parts at their beginnings and ends. These parts would only lengthen the
+    reason.
     """
     while len(own) == len(ranked) > 1 and own[-1] == ranked[-1]:
         own, ranked = own[:-1], ranked[:-1]

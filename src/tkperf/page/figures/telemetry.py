@@ -41,7 +41,9 @@ def show_drive_reports(series: TelemetrySeries, of: str) -> Iterator[ChartView]:
 
 
 def show_drive_reports_below(series: TelemetrySeries) -> Iterator[ChartView]:
-    """Yield the charts from the logs of the drives that are shown below a chart of the drive's performance."""
+    """Yield the charts that are shown below a chart of the drive's performance. These charts show values from the logs
+    of the drives.
+    """
     for chart in _charts(series, "the same time"):
         yield replace(chart, below=True)
 

@@ -114,7 +114,7 @@ def _facts(names: Sequence[str], results: Sequence[RunResult], conditions: dict[
 
 
 def _how(values: Iterable[object]) -> tuple[str, bool]:
-    """Return words for unequal values, such as ``differs``, and whether it is certain that the values differ.
+    """Return words for unequal values, such as ``differs``. Also return whether it is certain that the values differ.
 
     A value that is not known may be equal to the other values.
     """
