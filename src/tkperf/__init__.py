@@ -89,8 +89,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load a name of the Python API only when the name is first used. The command line starts faster without the API.
-    """
+    """Load a name of the Python API when the name is first used. The command line starts faster without the API."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

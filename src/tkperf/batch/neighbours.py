@@ -82,7 +82,7 @@ class Neighbours:
 
     @property
     def parts(self) -> dict[int, frozenset[str]]:
-        """The names of the links that each drive shares with other drives, by the number of the drive."""
+        """The names of the links that each drive shares with other drives. The number of the drive is the key."""
         shared: dict[str, set[str]] = {one.way.drive: set() for one in self.held}
         for budget in build_budgets([one.way for one in self.held]):
             for name in budget.drives:

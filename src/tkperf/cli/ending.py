@@ -200,8 +200,8 @@ def concluded() -> Iterator[Ending]:
 
 
 def write_report(options: RunOptions, page: Page) -> None:
-    """Write a page to the folder of the run file. If tkperf did not write an existing file with this name, the file is
-    kept.
+    """Write a page to the folder of the run file. If a file with this name exists and tkperf did not write this file,
+    the file is kept.
     """
     if isinstance(page, Exception):
         raise page

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tkperf.device.sysfs import binary, find_nvme_controller, find_pci_function, number, text
 
-# Generations of PCIe by the transfer rate of a lane in GT/s. The second value is the share of bits that are data after
-# line encoding. The encodings are 8b/10b, 128b/130b, and flits of 256 bytes with 236 bytes of packets (PCI Express base
-# specifications).
+# Generations of PCIe. The key is the transfer rate of a lane in GT/s. The second value is the share of bits that are
+# data after line encoding. The encodings are 8b/10b, 128b/130b, and flits of 256 bytes with 236 bytes of packets (PCI
+# Express base specifications).
 PCIE_GENERATIONS = {
     "2.5": (1, 8 / 10),
     "5.0": (2, 8 / 10),

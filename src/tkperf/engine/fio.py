@@ -206,7 +206,7 @@ class FioEngine:
         *,
         gather: bool = False,
     ) -> bool:
-        """Accept readings until ``until_s`` seconds remain. Return False if fio ended earlier."""
+        """Accept readings until the load has only ``until_s`` seconds left. Return False if fio ended earlier."""
         gather_s = self._gather_s(process) if gather else fio_process.at_once
         while not process.ended and (more_s := left_s() - until_s) > 0:
             process.read_until(time.monotonic() + more_s, recorder, gather_s=gather_s)
@@ -256,8 +256,8 @@ class FioEngine:
         self._waiting.let_go(load, lambda until_s: process.read_until(until_s, on_reading))
 
     def _run_to_cut(self, stream: _Stream, slice_s: float, then: Next | None, recorder: Recorder) -> None:
-        """Run a stream up to the report that is nearest to the end of the slice. fio decides the times of its reports
-        according to its own clock.
+        """Run a stream up to the report that is nearest to the end of the slice. fio schedules its reports according to
+        its own clock.
 
         If the slice is shorter than the interval between reports, the engine requests a report at the end of the slice.
         """

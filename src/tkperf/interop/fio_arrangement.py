@@ -168,8 +168,8 @@ def _columns(rounds: Sequence[Result], names: Sequence[str]) -> dict[tuple[str, 
 def _find_run_words(series: CellSeries, names: Sequence[str]) -> Iterator[str]:
     """Yield the words that count runs.
 
-    If names contain two counts, the first count counts the rounds of a run, and the function yields the word of the
-    second count.
+    If names contain two numbers that count, the first number counts the rounds of a run, and the function yields the
+    word of the second number.
     """
     columns = _columns(series.rounds, names)
     varying = [column for column, values in columns.items() if len(set(values)) > 1]

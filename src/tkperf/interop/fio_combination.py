@@ -47,7 +47,7 @@ def combine_loads(document: Mapping[str, Any], loads: Sequence[LoadAtOnce]) -> t
     """Return the results of a group: the combinations, and the results of loads that are not combined.
 
     The loads of one drive are a combination if every load can be imported, and if the loads began and ended together.
-    Loads of several drives are never added.
+    Loads of several drives are never combined.
     """
     places = [_find_place(options_of(document, load.clones[0]), job_name(load.clones[0])) for load in loads]
     by_place: dict[_Place | None, list[LoadAtOnce]] = {}

@@ -349,7 +349,7 @@ def _mix(clones: Sequence[_Clone], options: Options) -> int:
         usual = USUAL_MIX_STEP * round(100 * share / USUAL_MIX_STEP)
         is_near = 0 < usual < 100 and abs(100 * share - usual) <= 1
         return usual if is_near else min(99, max(1, round(100 * share)))
-    # If both options are given, the later one counts.
+    # If both options are given, the later option applies.
     names = [name for name in options if name in ("rwmixread", "rwmixwrite")] or ["rwmixread"]
     given = _option(options, names[-1], 50, most=100, least=0)
     nominal = given if names[-1] == "rwmixread" else 100 - given

@@ -278,7 +278,7 @@ def _is_buffered(options: Mapping[str, Any]) -> bool:
     if not options or engine not in {*_CACHED_ENGINES, "mmap"}:
         return False
     is_direct = False
-    # ``direct`` and ``buffered`` are two names of one option of fio. The last occurrence of either name counts.
+    # ``direct`` and ``buffered`` are two names of one option of fio. The last occurrence of either name applies.
     for name, value in options.items():
         if name in ("direct", "buffered"):
             is_on = str(value).strip().lower() not in ("0", "false", "no")

@@ -28,7 +28,7 @@ Job = Mapping[str, Any]
 _NEUTRAL = ("name", "description", "randseed", "per_job_logs", "write_", "log_")
 # Two groups count as consecutive if they overlap by less than this share of the shorter group.
 _LEAST_OVERLAP = 0.1
-# Shorter overlaps, and smaller differences between the starts of jobs, do not count.
+# Shorter overlaps, and smaller differences between the starts of jobs, are ignored.
 _SHORTEST_OVERLAP_MS = 100.0
 # Runtimes count as equal if they differ by no more than this share of the longest runtime.
 _SAME_RUNTIME = 0.01

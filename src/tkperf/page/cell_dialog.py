@@ -272,7 +272,7 @@ def _host_facts(cell: CellResult) -> Facts:
 
 
 def _latencies(figures: Figures) -> dict[str, float]:
-    """Return the latencies in µs that the histogram can mark, with their short names as the keys."""
+    """Return the latencies in µs that the histogram can mark. Their short names are the keys."""
     values = ((quantity.short, figures.get(quantity.key)) for quantity in MARKABLE)
     return {name: value for name, value in values if value is not None}
 

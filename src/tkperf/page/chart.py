@@ -75,8 +75,8 @@ class SpotKind(StrEnum):
 # Names of colours. The first colours are the easiest to distinguish.
 PALETTE = ("blue", "vermilion", "green", "amber", "violet", "sky", "pink", "brown", "olive", "crimson", "slate", "teal")
 MANY_COLOURS = (*PALETTE, "orange", "azure", "leaf", "plum")
-"""Colours for parts of a chart that do not overlap. This list contains more colours than ``PALETTE``, but its colours are
-harder to distinguish.
+"""Colours for parts of a chart that do not overlap. This list contains more colours than ``PALETTE``, but its colours
+are harder to distinguish.
 """
 NEUTRAL = "neutral"
 """Colour of everything that is not a curve, such as edges and lines of ideal values."""
@@ -248,7 +248,7 @@ class Chart(Picture):
         variants: meanings of the dash patterns.
         series_word: the word for a curve in the facts of a point.
         grouped: whether the marks of different curves at the same place are drawn side by side.
-        low: whether the chart has half the height, because it belongs to the chart above.
+        low: whether the chart has half the usual height. Such a chart belongs to the chart above.
         aligned: whether the time axis of the chart begins at the same horizontal position as the time axes of other
             aligned charts.
         filled: whether the chart contains its final data. Otherwise the data are only examples, and a page inserts the

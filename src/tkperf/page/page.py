@@ -385,8 +385,8 @@ class SectionView:
     Attributes:
         over_time: sentences about changes within the section over rounds or seconds.
         load: the properties that all loads of the section share, such as ``random, TC2/QD16``.
-        is_brief: whether only the sentences of the section are printed, because the section only prepares the device
-            and no rule judged it.
+        is_brief: whether only the sentences of the section are printed. This is the case if the section only prepares
+            the device and was not judged by a rule.
     """
 
     key: str

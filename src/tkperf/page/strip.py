@@ -71,8 +71,7 @@ class Dot:
 
     @property
     def is_named_before(self) -> bool:
-        """Return whether the name is written before the dot. This is the case if the space after the dot is too small.
-        """
+        """Return whether the name is before the dot. This is the case if the space after the dot is too small."""
         return self.share > 0.5
 
 

@@ -139,8 +139,8 @@ def _caption_once(report: Document) -> None:
 
 
 def _without_repeated(charts: Sequence[ChartView], of_test: Sequence[ChartView]) -> tuple[ChartView, ...]:
-    """Return the charts of a section. A chart is omitted if its question is already answered by a chart of the whole
-    test for the same period.
+    """Return the charts of a section. A chart is omitted if a chart of the whole test already answers the same question
+    for the same period.
     """
     covered = {chart.question for chart in of_test if chart.below}
     return tuple(chart for chart in charts if chart.question not in covered)

@@ -45,7 +45,7 @@ _FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\t\r])")
 
 Samples = Callable[[str, StepRecord], Iterable[Sample]]
 
-# Types, with the names that annotations use as the keys.
+# The types of columns. The key is the name that annotations use for the type.
 _TYPES = {kind.__name__: kind for kind in (str, bool, int, float)}
 
 # The type of the values in each column. The name of the column is the key.

@@ -107,7 +107,8 @@ class Listing:
 
     Attributes:
         runs, batches: the runs and batches, with their IDs as the keys.
-        run_aliases, batch_aliases: IDs of single files. The value is the ID to which the ID of the single file leads.
+        run_aliases, batch_aliases: IDs of single files as the keys. The value is the ID of the run or batch to which
+            such an ID leads.
         ambiguous_runs, ambiguous_batches: IDs that belong to several different files, with the number of these files.
         unreadable: files that cannot be read, with the reasons.
         waiting: number of files that were not read yet.

@@ -244,8 +244,8 @@ class FoundRuns:
     """A page of the runs that a query finds.
 
     Attributes:
-        measured, simulated, total: the number of runs on real drives that were found, the number of simulated runs that
-            were found, and the number of all runs in the library.
+        measured, simulated, total: ``measured`` is the number of found runs on real drives, ``simulated`` is the number
+            of found runs on simulated drives, and ``total`` is the number of all runs in the library.
         facets: facets with their values. If a facet has very many values, only the most frequent values are included.
         page, pages: ``page`` is the number of this page, limited to existing pages. ``pages`` is the number of pages.
     """

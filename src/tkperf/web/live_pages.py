@@ -46,7 +46,7 @@ class _Watched:
     news: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def show(self, content: bytes) -> None:
-        """Store a new state, and wake the answers to all browsers."""
+        """Store a new state, and wake the tasks that send events to the browsers."""
         async with self.news:
             self.event = _event(content)
             self.number += 1

@@ -171,7 +171,8 @@ class Begin(_ToHost, frozen=True, kw_only=True):
 
     Attributes:
         request: the request for the drives of the host, each with the name that the user gave.
-        files: contents of the input files that the request names, by their names in the batch's folder.
+        files: contents of the input files that the request names. The key is the name of the file in the batch's
+            folder.
         resumes: whether to continue the batch that exists on the host.
         has_begun: whether the batch must already exist on the host.
         without: runs that are omitted.

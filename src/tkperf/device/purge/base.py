@@ -58,8 +58,8 @@ class PurgeMethod:
 
     @property
     def overwrites(self) -> bool:
-        """Return whether the device is overwritten, and not as new, after this purge. tkperf then does not expect the
-        device to be fast at the beginning.
+        """Return whether this purge leaves the device overwritten instead of in the "as new" state. tkperf then does
+        not expect the device to be fast at the beginning.
         """
         return self.name == "write-zeroes" or self.name.endswith("-overwrite")
 

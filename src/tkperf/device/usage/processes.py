@@ -216,8 +216,8 @@ def _registered(task: Path, folder: int, name: str, target: TargetNodes) -> Iter
 
 
 def _mappings(task: Path, target: TargetNodes, file_systems: set[int]) -> Iterator[_Found]:
-    """Yield the parts of the target that a task has mapped. For a file, every mapping counts. For a device, a mapping
-    counts only if writes reach the device.
+    """Yield the parts of the target that a task has mapped. For a file, every mapping is a use. For a device, a mapping
+    is a use only if writes reach the device.
     """
     try:
         with open(f"{task}/maps", "rb") as opened:

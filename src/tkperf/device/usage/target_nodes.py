@@ -32,15 +32,16 @@ class TargetNodes:
     """All devices and files that count as the target.
 
     Attributes:
-        nodes: sysfs folders of block devices by their device numbers.
-        underlying: sysfs folders, by device numbers, of the devices that RAID sets, volumes and mappings of the target
-            use. These sets, volumes and mappings have a claim on the devices, so tkperf ignores uses with a claim.
+        nodes: sysfs folders of block devices. The device number is the key.
+        underlying: sysfs folders of the devices that RAID sets, volumes and mappings of the target use. The device
+            number is the key. These sets, volumes and mappings have a claim on the devices, so tkperf ignores uses with
+            a claim.
         exact: the numbers in ``nodes`` of the target itself and of the devices that the target uses. A write to the
             target reaches these devices.
-        characters: names of character devices of the same drive by their device numbers.
-        files: names of regular files for messages, by device and inode.
-        bases: names of the files by the last part of their paths. These entries are used if the kernel shows only the
-            last part of a path.
+        characters: names of character devices of the same drive. The device number is the key.
+        files: names of regular files for messages. Device and inode are the key.
+        bases: names of the files. The last part of the path is the key. These entries are used if the kernel shows only
+            the last part of a path.
         paths: the path of each file.
         unasked: names of the target's loop devices whose driver did not report the file that they
             use.

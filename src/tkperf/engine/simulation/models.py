@@ -21,7 +21,7 @@ class Misbehaviour:
             which the rate stays low.
         stall_every_s, stall_s: the interval of stalls without any answer, and the length of a stall, which is less than
             a second.
-        weaker_per_fill: the share of the rate that is lost each time that the capacity has been written once.
+        weaker_per_fill: the share of the rate that is lost each time that the whole capacity has been written.
         fails_after_fills: how many times the capacity can be written before every I/O fails.
     """
 

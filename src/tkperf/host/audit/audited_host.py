@@ -153,7 +153,8 @@ class AuditedHost:
 
     Attributes:
         cpus: the numbers of the CPUs on which tkperf and the engine may run.
-        lasts_s: the longest time in seconds that the run may take. Only work that is due within this time counts.
+        lasts_s: the longest time in seconds that the run may take. Only timers that are due within this time are
+            reported.
         outstanding: the number of outstanding I/Os of the heaviest load. None means that the value is not known.
         is_root: whether tkperf runs as root.
         engine: the name of the engine that issues the I/O.

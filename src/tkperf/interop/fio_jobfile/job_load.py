@@ -100,7 +100,7 @@ class JobLoad:
         runtime_s: the runtime. None means that the job ends after a given amount.
         passes: number of passes over the range of the job, if it has no runtime.
         delay_s: time from the start of fio to the first I/O of the job.
-        files_end_bytes: end of the part of the range that replaces files that only this job uses.
+        files_end_bytes: end of a part of the range. This part replaces the files that only this job uses.
     """
 
     options: JobOptions
@@ -116,8 +116,8 @@ def read_load(options: JobOptions, wishes: Wishes, files_begin_bytes: int = 0) -
     """Return the load of a job. ``options`` records the outcome of each option.
 
     Args:
-        files_begin_bytes: start of the part of the range that replaces files that only this job uses. No other job of
-            the phase uses this part.
+        files_begin_bytes: start of a part of the range. This part replaces the files that only this job uses. No other
+            job of the phase uses this part.
     """
     _check_direct(options, wishes)
     pattern = _read_pattern(options)

@@ -78,7 +78,7 @@ class Option:
 class Job:
     """A section that is a job, with the options of the global sections above it.
 
-    ``options`` have fio's names, in the order of the file. If an option is repeated, the last occurrence counts.
+    ``options`` have fio's names, in the order of the file. If an option is repeated, the last occurrence applies.
 
     Attributes:
         overridden: options that a later option replaces.

@@ -87,7 +87,7 @@ def _squares(shown: ShownSection, grid: InterferenceGrid, quantity: Quantity) ->
         done = _describe_done(cell, reads=True), _describe_done(cell, reads=False)
         if cell.reads is None:
             # If there are no reads, there is no read latency. The square then shows whether the drive completes the
-            # writes when no other load runs.
+            # writes when only the writes run.
             text, strength = ("done", 0.0) if cell.reached else (NOT_MEASURED, None)
             yield GridSquare(column=column, row=row, text=text, strength=strength, facts=(*done, "no reads", ""))
             continue

@@ -241,7 +241,7 @@ def find_test_course(
 def find_section_courses(
     result: RunResult, loads: LoadsOfTest | None, readings: Sequence[Reading]
 ) -> dict[str, TelemetrySeries]:
-    """Return the readings of the drives for each section that is a stream, with the name of the section as the key."""
+    """Return the readings of the drives for each section that is a stream. The name of the section is the key."""
     streams: dict[str, list[TimedStep]] = {}
     for load in () if loads is None else loads.loads:
         if load.step.kind is StepKind.CONTINUOUS:
