@@ -12,9 +12,10 @@ calls show how much such calls differ even without tkperf. A further call with `
 of the report that fio writes every second. tkperf makes its samples from these reports.
 
 The script prints the medians of the pairs' ratios, their 95 % intervals (ranks of the sorted ratios according to the
-binomial distribution) and the spread of the ratios. It also prints how often fio's job threads lost their CPUs, the CPU
-time of tkperf itself, and the load of the host. With --json, the script writes the same data as JSON. The exit status
-is 1 if a median is beyond its limit. The script needs root, because it reads the counters of a loop device.
+binomial distribution) and the spread of the ratios. It also prints the number of times that fio's job threads lost
+their CPUs, the CPU time of tkperf itself, and the load of the host. With --json, the script writes the same data as
+JSON. The exit status is 1 if a median is beyond its limit. The script needs root, because it reads the counters of a
+loop device.
 
     python bench/against_fio.py [--pairs 30] [--step-s 4] [--jobs 2] [--depth 16] [--folder /dev/shm] [--json FILE]
 """

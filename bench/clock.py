@@ -74,7 +74,7 @@ def measure(permit: ErasePermit, step: Step, clocksource: str | None) -> Figures
 
 
 def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[str, float]:
-    """Return the median, the bounds and the extremes of the ratios of one figure, and how many ratios are below 1.
+    """Return the median, the bounds and the extremes of the ratios of one figure, and the number of ratios below 1.
 
     ``which`` selects a kind of step. Each ratio is the figure of a step of this kind divided by the figure of the step
     with the clock test in the same element of ``rounds``.

@@ -128,8 +128,10 @@ def find_steady(series: FloatArray) -> Steady | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """The results for a number of steady windows. Three values are shares of windows in percent. The fourth value is
-    the median half-width of the interval, in percent.
+    """The results for a number of steady windows. ``held_next`` and ``held_level`` are the shares of windows, in
+    percent, whose interval contains the mean of the next rounds or the true level. ``independent_next`` is the share of
+    windows whose interval of Student's t contains the mean of the next rounds. ``half_percent`` is the median
+    half-width of the interval, in percent of the value.
     """
 
     windows: int

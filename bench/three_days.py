@@ -6,9 +6,10 @@ this run.
 It runs `tkperf ssd` in a separate process on a simulated drive, on which time passes faster. There are three loads:
 random writes, a mix of reads and writes, and four streams that run together (a reader, a writer, a log with flushes and
 a trimmer, 12 threads). All runs store their histograms, and their profile disables all conditions that would end the
-test earlier. During a run, the script measures the memory of the run, and how long a reader needs to find the progress
-of the run. Afterwards, it measures the run file, `tkperf show`, `tkperf report`, the replay with which `resume` begins,
-and the page in Chromium. Sizes and memory are exact. Times depend on this machine and on its other work.
+test earlier. During a run, the script measures the memory of the run, and the time that a reader needs to find the
+progress of the run. Afterwards, it measures the run file, `tkperf show`, `tkperf report`, the replay with which
+`resume` begins, and the page in Chromium. Sizes and memory are exact. Times depend on this machine and on its other
+work.
 
     python bench/three_days.py [--hours 72] [--preset sata-ssd] [--loads 0 65 together] [--times 5] [--folder FOLDER]
     python bench/three_days.py --files RUN_FILE... [--times 5]

@@ -141,8 +141,8 @@ def cpu_s(pid: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CpuUse:
-    """The share of a CPU in percent that tkperf uses, from the first step of the run to the end of the last step, and
-    within timed steps.
+    """The share of a CPU that tkperf uses, in percent: once from the first step of the run to the end of the last step,
+    and once within timed steps.
     """
 
     percent: float

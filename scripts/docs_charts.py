@@ -63,7 +63,7 @@ WIDTH_PX, SMALL_PX = 720, 480
 SHADES = 64
 """The number of colours in a picture of the gallery."""
 MOST_VIEWS = 8
-"""The largest number of views of a chart that the gallery lists."""
+"""The largest number of views that the gallery lists for a chart."""
 
 # The name of each run, and the command that performs the run. The command is called in the root folder of the
 # repository.

@@ -178,7 +178,8 @@ SERIES = (
     # quarter of an hour, all flash has been written once.
     _preset("client-tlc", Course(levels=((_FRESH, 588_000, 44), (_SECOND, 284_000, 900)), drops=((44, 284_000),))),
     _preset("client-qlc", Course(levels=((_FRESH, 340_000, 134), (_SECOND, 44_400, 5190)), drops=((134, 44_400),))),
-    # For six minutes, the rate falls to a third. This happens first after 39 minutes and then every 45 minutes.
+    # For six minutes, the rate falls to a third of its value. This happens first after 39 minutes and then every 45
+    # minutes.
     _preset("cliffs", Course(levels=((_FRESH, 94_000, 830),), drops=((2340, 18_200),))),
     _preset(
         "cliffs",

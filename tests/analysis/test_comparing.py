@@ -546,7 +546,7 @@ def test_ratios_have_sensible_digits(ratio: float, text: str) -> None:
 
 def test_the_arrangement_follows_from_the_drives() -> None:
     """Runs of drives of one model with different serial numbers are a cohort. Runs of one serial number on different
-    dates are a history. All other runs have no such name.
+    dates are a history. All other runs are neither a cohort nor a history.
     """
 
     def arrangement(*devices: Mapping[str, object], dated: bool = True) -> Arrangement:

@@ -1,5 +1,5 @@
-"""``tkperf plan batch`` shows the estimate of each drive, the links that drives share, and whether the batch would be
-refused. The command has no effect on drives and files.
+"""``tkperf plan batch`` shows the estimate of each drive and the links that drives share. It also shows whether the
+batch would be refused. The command has no effect on drives and files.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ def supervisor(folder: Path) -> int:
 
 
 def test_each_drive_has_its_run_file_and_the_run_says_with_how_many_it_was_measured(folder: Path) -> None:
-    """Each drive of a batch has a run file. The run file records how many other drives were measured at the same time,
-    and that simulated drives overload no link.
+    """Each drive of a batch has a run file. The run file records the number of other drives that were measured at the
+    same time. It also records that simulated drives overload no link.
     """
     done = tkperf(*batch(folder, *SIMULATED, others=("--parallel", "2")))
     assert done.returncode == 0, done.stderr

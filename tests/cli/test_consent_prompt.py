@@ -1,4 +1,4 @@
-"""The question on the terminal that asks for consent."""
+"""The consent question on the terminal."""
 
 from __future__ import annotations
 

@@ -164,8 +164,8 @@ def _promise_of(value: object) -> dict[str, Any]:
 
 
 def _parameters(value: Any) -> list[list[Any]]:
-    """Return the parameters of a call in order. For each parameter, return its name, its kind, and whether it is
-    required.
+    """Return the parameters of a call in order. For each parameter, return its name, its kind, and a mark that states
+    whether the parameter is required.
     """
     return [
         [each.name, each.kind.name, each.default is inspect.Parameter.empty]

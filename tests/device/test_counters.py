@@ -1,6 +1,4 @@
-"""The counters of a device that the kernel publishes in sysfs. Some tests read a fake sysfs, and others use a loop
-device.
-"""
+"""Counters that the kernel publishes in sysfs for a device. Some tests read a fake sysfs. Others use a loop device."""
 
 from __future__ import annotations
 

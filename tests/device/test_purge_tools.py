@@ -763,8 +763,8 @@ def test_an_interruption_waits_for_the_erase(tools: FakeTools, drive: DeviceIden
 
 
 def test_a_left_password_is_cleared_at_the_next_start(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """A SATA drive that an interrupted purge left locked is unlocked at the next start. tkperf sends no such command to
-    other drives.
+    """A SATA drive that an interrupted purge left locked is unlocked at the next start. tkperf sends no unlock command
+    to other drives.
     """
     tools.update(supported=True, enabled=True, locked=True, password=ata.PASSWORD)
     assert not ata.clear_left_password(replace(drive, interface="SAS"))

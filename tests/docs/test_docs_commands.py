@@ -88,7 +88,7 @@ def test_every_command_of_the_pages_is_accepted(
 
 
 def find_plans() -> Iterator[tuple[str, list[str]]]:
-    """Yield a plan on a simulated drive for each run on the pages, with the options of the run that the plan command
+    """Yield a plan on a simulated drive for each run on the pages, with those options of the run that the plan command
     also accepts.
     """
     for name in ("ssd", "hdd"):

@@ -26,7 +26,7 @@ Scenario = Mapping[str, list[Any]]
 
 @pytest.fixture
 def fake_fio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scenario], None]:
-    """Put a fio on the PATH that plays a scenario (see fake_fio.py)."""
+    """Put a fio that plays a scenario on the PATH (see fake_fio.py)."""
     folder = tmp_path / "bin"
     folder.mkdir()
     program = folder / "fio"

@@ -129,8 +129,8 @@ def test_where_a_sequential_round_begins_changes_nothing(starts: list[int]) -> N
 
 
 def test_places_of_a_device_are_no_rounds() -> None:
-    """Different positions on a device lead to separate series. Examples are a share of the device, an address at which
-    all rounds begin, and random loads with different offsets.
+    """Different positions on a device lead to separate series. Examples are a range that is a share of the device, an
+    address at which all rounds begin, and random loads with different offsets.
     """
 
     def sections(rw: str, *offsets: str) -> int:

@@ -124,7 +124,7 @@ def test_a_document_twice_in_a_file_counts_once() -> None:
 
 def test_numbers_that_repeat_are_no_rounds() -> None:
     """If two results of one file have the same round number, tkperf numbers the results in their order, and a warning
-    reports the new numbers.
+    reports this numbering.
     """
     both = f"{written(1, 60)}\n{written(2, 120)}"
     run = run_of(("x_round1.json", both), ("x_round2.json", written(3, 180)))

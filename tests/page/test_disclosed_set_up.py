@@ -321,8 +321,8 @@ def test_a_key_of_another_version_blanks_no_procedure() -> None:
 
 
 def test_every_tracking_variable_is_shown_with_its_window(tmp_path: Path) -> None:
-    """Each of the three tracking variables of PTS 2.0 has a column in the table that determines steady state, a chart,
-    and a mention in the texts.
+    """Each of the three tracking variables of PTS 2.0 has a column in the table about the determination of steady
+    state, a chart, and a mention in the texts.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-2.0", tests=["iops"], step_s=1)
     result = tkperf.run(plan, "three", folder=tmp_path)

@@ -111,8 +111,8 @@ def test_only_what_was_judged_steady_holds_a_rate() -> None:
 
 
 def test_a_share_of_fresh_is_the_same_wherever_it_stands() -> None:
-    """The share of the fresh rate is the same in every output. If a window was judged steady, its mean is used, as in
-    the tables. In this test, the mean is 30,000 of 88,800 IOPS.
+    """Every output states the steady rate as the same share of the fresh rate. If a window was judged steady, the
+    steady rate is the mean of the window, as in the tables. In this test, the mean is 30,000 of 88,800 IOPS.
     """
     stream = replace(saturated(), steady=True)
     run = made_up_run("R", {"writesat": [stream]})

@@ -149,8 +149,8 @@ def test_a_limit_next_to_0_has_pages_without_a_number_that_means_nothing(limit: 
 
 
 def test_a_claim_without_a_margin_in_percent_is_the_first_of_those_that_are_missed() -> None:
-    """Claims and drives are sorted with the same rule. A missed claim with a limit of 0 precedes all margins. A claim
-    with a limit of 0 that is met follows all margins.
+    """Claims and drives are sorted with the same rule. A missed claim with a limit of 0 precedes all claims with
+    margins. A met claim with a limit of 0 follows all claims with margins.
     """
     at_most_0 = claims_of((100, 1.0)).replace("at_least = 1.0", "at_most = 0")
     answer = checked_answer(many(90.0), f"{claims_of((0, 95.0))}{at_most_0}")

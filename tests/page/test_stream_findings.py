@@ -53,7 +53,7 @@ def test_the_trimmed_share_of_a_readers_region(
 
 def test_the_share_of_an_unknown_range_is_not_invented() -> None:
     """If the active range is not known, as in an imported run, and the reader or a trimming load uses the whole range,
-    no share is stated.
+    the trimmed share is not stated.
     """
     assert not list(describe_trimmed([beside_trimmers(None, part(40, 60))], None))
     assert list(describe_trimmed([beside_trimmers(part(0, 50), part(40, 60))], None))

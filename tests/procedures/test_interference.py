@@ -98,7 +98,7 @@ def test_each_cell_is_measured_once_and_the_first_again_at_the_end() -> None:
 
 def test_cells_offer_shares_of_the_rates_alone() -> None:
     """The cells offer shares of the rates that the drive reached with reads alone and with writes alone. The shares
-    range from 0 to 100 % in steps of 10 %, with random arrivals.
+    range from 0 to 100 % in steps of 10 %. The arrivals are random.
     """
     streams = [stream.workload for load in measured(phases("interference"), GRID) for stream in load.streams]
     offered = {

@@ -277,8 +277,8 @@ tracked = [{ quantity = "iops" }]
 
 
 def test_a_rate_that_is_not_reached_is_in_the_outcome(tmp_path: Path) -> None:
-    """If an offered rate was not reached, the outcome of rounds and of streams names the rate and the share that was
-    completed. A rate of which 99 % was completed counts as reached.
+    """If an offered rate was not reached, the outcome of rounds and of streams names the rate and the share of the rate
+    that was completed. A rate of which 99 % was completed counts as reached.
     """
 
     def slow(phase: Phase, _work: Workload) -> float:

@@ -249,8 +249,8 @@ def test_options_of_the_command_line_reach_every_test() -> None:
     [("100%", 960_197_124_096), ("75%", 720_147_841_024), ("16GiB", 16 << 30), ("9TB", 960_197_124_096)],
 )
 def test_the_active_range_is_a_share_or_a_size_in_whole_blocks(text: str, length: int) -> None:
-    """An active range that is given as a share is rounded down to whole sectors. A size above the capacity means the
-    whole device.
+    """An active range that is given as a share of the device is rounded down to whole sectors. A size above the
+    capacity means the whole device.
     """
     found = resolve_range(text, 960_197_124_096, 4096)
     assert (found.offset_bytes, found.length_bytes) == (0, length)

@@ -68,7 +68,9 @@ def test_no_ios_in_between_are_an_empty_place() -> None:
 
 
 def test_a_histogram_has_its_scale_below_and_the_greatest_share_beside(view: ReportView) -> None:
-    """A histogram in the terminal shows its scale below the bars, and the greatest share at the left of the bars."""
+    """A histogram in the terminal shows its scale below the bars, and the greatest share of I/Os at the left of the
+    bars.
+    """
     lines = [line.plain for line in draw_histogram(stream_of(view), 80, UNICODE)]
     assert lines[1].startswith("Response time histogram")
     assert lines[1].endswith("; share of the I/Os in bins of equal width")

@@ -1,4 +1,4 @@
-"""Runs in a library that have no files."""
+"""Runs that a library lists although they have no files."""
 
 from __future__ import annotations
 

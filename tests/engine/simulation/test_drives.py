@@ -218,8 +218,8 @@ def test_a_mix_of_blocks_moves_each_size_as_often_as_asked() -> None:
 
 
 def test_a_hot_drive_is_throttled_and_cools_down() -> None:
-    """A drive without cooling is throttled during long sequential reads. Its rate falls immediately to the share that
-    its model specifies. After a rest, the drive has its full rate again.
+    """A drive without cooling is throttled during long sequential reads. The rate falls immediately to the share of the
+    full rate that the model of the drive specifies. After a rest, the drive has its full rate again.
     """
     engine = make(TLC)
     work = replace(SEQUENTIAL_WRITES, read_percent=100)

@@ -17,7 +17,8 @@ import pytest
 
 from tests.lab.cases.conftest import Drive, shell, tkperf
 
-# This response time is so long that the time that the emulated CPU adds is only a small share, even on a busy host.
+# This response time is so long that the time that the emulated CPU adds is only a small share of the response time,
+# even on a busy host.
 ANSWER_US = 50_000
 THROTTLED_ANSWER_US = 20_000
 PROFILE = Path(__file__).parent / "lab.toml"
