@@ -287,7 +287,7 @@ def test_a_lower_bound_decides_between_two_drives() -> None:
 
 def test_grids_of_other_loads_are_not_compared() -> None:
     """Grids are compared only if they are complete and have the same block sizes, the same latency limit, and the same
-    share of the offered rate that a stream must reach.
+    required share of the offered rates.
     """
     section = grid_section()
     for other in (

@@ -145,8 +145,8 @@ def test_a_window_that_is_quieter_than_the_rounds_before_it_is_not_as_sure() -> 
 
 
 def test_a_cells_rounds_before_are_as_far_apart_as_its_window() -> None:
-    """The rounds before a window are found with the same distance from each other as the rounds of the window, because
-    in a stream only every 30th slice, for example, counts as a round.
+    """The rounds before a window have the same distance from each other as the rounds of the window. In a stream, for
+    example, only every 30th slice counts as a round.
     """
     assert rounds_before((4, 5, 6, 7, 8)) == (1, 2, 3)
     assert rounds_before((91, 121, 151, 181, 211)) == (1, 31, 61)

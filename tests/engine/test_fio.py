@@ -258,7 +258,7 @@ def test_what_dies_at_the_gate_is_started_again(
 
 
 def test_no_helper_of_a_killed_fio_keeps_the_device_open(make_engine: MakeEngine) -> None:
-    """If fio is killed at the gate, its helpers have ended when the engine rests, so that no helper is taken for
+    """If fio is killed at the gate, its helpers have ended when the engine rests, so that no helper is mistaken for
     another user of the device.
     """
     engine = make_engine()

@@ -126,8 +126,8 @@ def test_our_own_xml_comes_back_the_same(tmp_path: Path) -> None:
 
 
 def test_a_stream_has_the_mean_of_its_ios(tmp_path: Path) -> None:
-    """In an imported stream, each slice is weighted with the number of its I/Os. The mean over a drive that becomes
-    slower therefore equals the mean in the exported run.
+    """In an imported stream, each slice is weighted with the number of its I/Os. Even if the drive becomes slower
+    during the stream, the mean of the stream therefore equals the mean in the exported run.
     """
     (tmp_path / "own").mkdir()
     suite = {"writesat": SSD_TESTS["writesat"]}

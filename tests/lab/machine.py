@@ -134,8 +134,8 @@ def _boot(
         "-cpu",
         "host" if accelerator == "kvm" else "max",
         "-smp",
-        # A machine with two emulated CPUs needs twice as much CPU time for the same cases on a busy host, because each
-        # CPU waits for the other.
+        # On a busy host, a machine with two emulated CPUs needs twice as much CPU time for the same cases as a machine
+        # with one emulated CPU, because each CPU waits for the other.
         "2" if accelerator == "kvm" else "1",
         "-m",
         "3072",

@@ -100,7 +100,7 @@ def test_write_amplification_is_flash_over_host() -> None:
 
 def test_too_little_for_the_counters_unit_has_no_amplification() -> None:
     """Write amplification is computed only if the coarser counter increased by at least twenty steps, because a counter
-    in GiB can be off by one step at both ends.
+    in GiB can be off by one step at both ends of the period.
     """
     facts = DriveFacts(drive="/dev/x", host_unit_bytes=512_000, nand_unit_bytes=1 << 30)
     before = log(0, host_written_bytes=0, nand_written_bytes=0)

@@ -481,8 +481,8 @@ def test_steady_is_said_only_of_what_was_judged() -> None:
 
 
 def test_a_stream_that_still_falls_says_how_much() -> None:
-    """If a stream is still falling at its end, the sentence states by how much the rate fell in the last quarter. If
-    the change is within noise, the sentence states only that the rate was still changing.
+    """If the rate of a stream is still falling at the end of the stream, the sentence states by how much the rate fell
+    in the last quarter. If the change is within noise, the sentence states only that the rate was still changing.
     """
     stream = saturated(steady=None)
     course = replace(stream.timelines[0], end_change_percent=-7.3, end_noise_percent=2.0)
@@ -497,8 +497,8 @@ def test_a_stream_that_still_falls_says_how_much() -> None:
 
 
 def test_the_headline_of_a_stream_that_still_falls_says_so() -> None:
-    """If a stream is still falling at its end, its headline states this, because the mean of the whole stream is not
-    the rate at the end. A verdict on steady state has priority over this remark.
+    """If the rate of a stream is still falling at the end of the stream, the headline states this fact, because the
+    mean of the whole stream is not the rate at the end. A verdict on steady state has priority over this remark.
     """
 
     def verdict_of(stream: SectionResult) -> str:

@@ -205,8 +205,8 @@ def test_latency_runs_at_one_outstanding_io_and_ends_with_the_histogram_run() ->
 
 
 def test_a_histogram_run_says_that_steady_state_was_missed() -> None:
-    """If steady state was not reached before a histogram run, the outcome of this run states this, because its
-    percentiles then describe a drive that was not judged steady.
+    """If steady state was not reached before a histogram run, the outcome of the histogram run states this fact. The
+    percentiles of the histogram run then describe a drive that was not judged steady.
     """
     _, _, outcomes = run("lat", iops=lambda phase, cell: 0.0)
     rounds_, histogram = outcomes

@@ -329,8 +329,8 @@ def test_logarithmic_axes(values: list[float]) -> None:
 
 
 def test_the_same_block_size_has_the_same_colour_in_all_charts(drawings: dict[str, AnyChart]) -> None:
-    """If only a block size, a mix or a percentile distinguishes the curves of a chart, each of its values has the same
-    colour in all such charts.
+    """If the curves of a chart differ only in the block size, only in the mix or only in the percentile, each value has
+    the same colour in all such charts.
     """
     known: dict[tuple[str, str], set[str]] = {}
     for chart in drawings.values():
