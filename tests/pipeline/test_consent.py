@@ -74,7 +74,7 @@ class Kind:
 
 KINDS = {
     "whole disk": Kind("SERIAL", (block("/dev/sdb", "SERIAL"),)),
-    "one of several disks with a serial number": Kind(
+    "one of several disks with the same serial number": Kind(
         "SERIAL/namespace-2", (block("/dev/nvme0n2", "SERIAL", distinction="namespace-2"),)
     ),
     # The serial number of the drive would not identify the partition.
