@@ -227,8 +227,8 @@ def cross(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_recovery_time_is_stated(cross: Path) -> None:
-    """The recovery time ends with the first slice that reaches the mean of the first group. Four slow seconds precede
-    this slice.
+    """The recovery time ends with the first slice whose rate is near the median of the first group's slices. Four slow
+    seconds precede this slice.
     """
     result = analyse(read_run(cross))
     (table,) = build_section_tables(result.tests[0], None)

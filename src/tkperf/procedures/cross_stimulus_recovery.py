@@ -98,7 +98,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
             f"    AG{number}: {_workload(profile, table, group)}, {_length(table, group)}"
             for number, group in enumerate(table.groups, start=1)
         ),
-        "Recovery time: the time until a slice reaches the mean MB/s of the earlier group with the same load",
+        "Recovery time: the time until the MB/s are at most 5 % below the earlier median of the same load",
     )
 
 
