@@ -126,7 +126,7 @@ _SAME_VERSION = "Install the same version of tkperf on all hosts."
 # Messages with exit code 3, grouped by the situation in which they appear, with advice.
 REFUSALS: dict[str, Mapping[str, str]] = {
     "Confirmation": {
-        "all data on … will be destroyed, but tkperf cannot ask for consent, because there is no terminal.… "
+        "tkperf would destroy all data on …, but cannot ask for consent, because there is no terminal.… "
         "Confirm with …": "Run the command on a terminal, or pass `--yes-destroy` with the answer.",
         "'…' does not confirm …. The expected answer is …. Nothing was touched": (
             "The answer names another device or contains a typing error. Compare the serial number with the label of "
@@ -194,9 +194,9 @@ REFUSALS: dict[str, Mapping[str, str]] = {
         "'…' does not confirm …. The expected answer is '…'.… Nothing was touched": (
             "The answer was for another batch or for another number of drives. Type the answer that the message names."
         ),
-        "all data on …. tkperf cannot ask for consent, because there is no terminal. Confirm with … FILE. The file "
-        "must contain a line for each drive. The line is the serial number of the drive, or the path if the drive has "
-        "no serial number. Nothing was touched": (
+        "tkperf would destroy all data on …. tkperf cannot ask for consent, because there is no terminal. Confirm with "
+        "… FILE. The file must contain one line for each drive: the serial number of the drive, or the path if the "
+        "drive has no serial number. Nothing was touched": (
             "Run the batch on a terminal, or pass [`--yes-destroy-file`](../how-to/batches.md#consent)."
         ),
         "the file … does not confirm the erasure: …. Nothing was touched": "In the file that you passed to "
@@ -280,7 +280,7 @@ REFUSALS: dict[str, Mapping[str, str]] = {
             "only the function grant_permit, which checks the device first, may create a permit to erase",
             "only the function grant_controller_permit may create a permit to erase",
             "a permit to erase is valid for one run only, and this permit was used or released before",
-            "… may be written only while its permit to erase is in use",
+            "tkperf must not write to …, because the permit to erase this device is not in use",
             "… is not held exclusively by tkperf at the moment",
             "another program is using … at the moment, so tkperf must not write to it",
         ),

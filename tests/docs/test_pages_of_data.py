@@ -23,6 +23,7 @@ from tkperf.cli.main import COMMANDS
 from tkperf.host.audit import AuditResult
 from tkperf.model.disturbance.io import DisturbanceCode
 from tkperf.model.host_use import HostUse
+from tkperf.model.quantity import Direction
 from tkperf.model.throttling import MEDIA_ERRORS, THROTTLED
 from tkperf.pipeline.device_under_test import NO_ROOM, USERS_NOT_VISIBLE
 from tkperf.pipeline.host_check import HOST_DISTURBS, TUNING_LEFT_BEHIND
@@ -120,7 +121,7 @@ def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:
     assert {name.strip("`") for name, _ in rows} == {table.name for table in tables}
     compared = build_comparison_table(compare([result, result]))
     known = {column for table in (*tables, compared) for column in table.columns} | set(WORKLOAD)
-    known |= {table.name for table in tables}
+    known |= {table.name for table in tables} | set(Direction)
     named = {each for row in rows for each in in_backticks(row[1])}
     text = page[page.index("The columns of a workload are `access`") : page.index("## A data set of many runs")]
     named |= {each for each in in_backticks(text) if not each.startswith("tkperf ")}

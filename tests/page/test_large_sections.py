@@ -60,7 +60,7 @@ def test_findings_over_time_are_searched_for_few_workloads(record: RunRecord, mo
         monkeypatch.setattr(run_results, "MOST_SEARCHED_STEPS", most_steps)
         result = analyse(record)
         (section,) = result.tests[0].sections
-        # Every output states that tkperf did not search for findings.
+        # If tkperf did not search a run for findings, every output states this.
         assert ("not-searched" in {note.code for note in result.warnings}) == (found == 0)
         assert len({timeline.workload for timeline in section.timelines}) == found
         assert len(section.cells) == 5

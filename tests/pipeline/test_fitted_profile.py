@@ -68,7 +68,7 @@ def test_areas_begin_at_whole_sectors() -> None:
     profile = load_profile("quick")
     table = msgspec.structs.replace(profile.table(HardDiskTable), area_alignment_kib=0.5, areas=7)
     identity = DeviceIdentity(path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=4096)
-    with pytest.raises(UsageError, match="its areas begin within a logical sector"):
+    with pytest.raises(UsageError, match="its areas do not begin at a boundary"):
         fit_profile(RunRequest(suite="hdd", device="/dev/x"), profile.with_tables(table), identity)
 
 

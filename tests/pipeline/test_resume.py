@@ -270,7 +270,7 @@ def test_a_run_with_real_fio_goes_on(seed: int, on_a_file: Path) -> None:
     moment = random.Random(seed).choice(made[2:-2])
     path = copied(moment, on_a_file)
     plan = make_resume_plan(ResumeRequest(path=path))
-    with pytest.raises(RefusedError, match=r"all data on .* will be destroyed"):
+    with pytest.raises(RefusedError, match=r"tkperf would destroy all data on "):
         resume(plan)
     result = resume(plan, confirm=str(on_a_file / "scratch"))
     assert find_faults(path, moment) == []

@@ -298,7 +298,9 @@ def _window_verdicts(ended: SectionOutcome | None, given: Sequence[VerdictRecord
 def _find_timelines(
     rounds: Sequence[RoundResult], slices: Sequence[SliceResult], *, as_new: bool
 ) -> Iterator[Timeline]:
-    """Yield the findings over time for each workload, found in the series of its slices or rounds."""
+    """For each workload, yield the findings over time. tkperf derives these findings from the series of the workload's
+    slices or rounds.
+    """
     courses: dict[tuple[Workload, Recorded], list[tuple[float, float, Figures]]] = {}
     for one in slices:
         for cell in one.cells:

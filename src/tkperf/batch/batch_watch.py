@@ -227,8 +227,8 @@ def read_batch_result(
 
 
 def with_reports(batch_result: BatchResult, folder: Path) -> BatchResult:
-    """Return the result, in which each drive refers to its report if the folder of the result's page contains this
-    report.
+    """Return a copy of the result. In the copy, each drive has a link to its report if the folder of the result's page
+    contains this report.
     """
     drives = []
     for one in batch_result.drives:

@@ -109,23 +109,26 @@ class BatchQuestion:
     @property
     def text(self) -> str:
         return (
-            f"ALL DATA on {self._loss}. Type the batch's name and the number of erased "
-            f"drives ({self.expected}) to continue"
+            f"ALL DATA on {self._drives} will be destroyed{self._names}. Type the batch's name and the number of "
+            f"erased drives ({self.expected}) to continue"
         )
 
     @property
-    def _loss(self) -> str:
-        these = "this drive" if self.count == 1 else f"these {self.count:,} drives"
+    def _drives(self) -> str:
+        if self.count < len(self.shown):
+            return f"{self.count:,} of {len(self.shown):,} drives"
+        return "this drive" if self.count == 1 else f"these {self.count:,} drives"
+
+    @property
+    def _names(self) -> str:
+        """Return the names of the drives that lose data, if other drives of the batch lose none."""
         others = [drive for drive in self.shown if drive.confirm_id is None]
         if not others:
-            return f"{these} will be destroyed"
+            return ""
         simulated = sum(drive.is_simulated for drive in others)
         counts = ((simulated, "simulated drive"), (len(others) - simulated, "new file"))
         rest = ", ".join(format_count(count, noun) for count, noun in counts if count)
-        return (
-            f"{self.count:,} of {len(self.shown):,} drives will be destroyed: "
-            f"{', '.join(map(_name, self.erased))}. The others ({rest}) lose none"
-        )
+        return f": {', '.join(map(_name, self.erased))}. The others ({rest}) lose none"
 
     def is_confirmed_by(self, answer: str) -> bool:
         return answer.split() == self.expected.split()
@@ -144,10 +147,9 @@ class BatchQuestion:
     def refuse_without_terminal(self) -> RefusedError:
         """Return the error that refuses a call without a user who could answer."""
         return RefusedError(
-            f"all data on {self._loss}. tkperf cannot ask for consent, because there is no terminal. "
-            f"Confirm with {OPTION} FILE. The file must contain a line for each drive. The line is "
-            "the serial number of the drive, or the path if the drive has no serial number. Nothing "
-            "was touched"
+            f"tkperf would destroy all data on {self._drives}{self._names}. tkperf cannot ask for consent, because "
+            f"there is no terminal. Confirm with {OPTION} FILE. The file must contain one line for each drive: the "
+            "serial number of the drive, or the path if the drive has no serial number. Nothing was touched"
         )
 
 

@@ -82,7 +82,9 @@ class ErasePermit:
     def require_in_use(self) -> None:
         """Check that the permit is in use: it was redeemed and not yet released. Otherwise raise RefusedError."""
         if not self._redeemed or not self._held.is_open:
-            raise RefusedError(f"{self.identity.path} may be written only while its permit to erase is in use")
+            raise RefusedError(
+                f"tkperf must not write to {self.identity.path}, because the permit to erase this device is not in use"
+            )
 
     def _require_at_hand(self) -> None:
         self.require_in_use()

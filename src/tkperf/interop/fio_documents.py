@@ -36,8 +36,8 @@ MOST_PER_BYTE, ALWAYS_BYTES = 10, 64 * MIB
 # has just grown is half empty.
 _OBJECT, _ENTRIES, _ENTRY, _ARRAY, _PLACES, _PLACE, _NUMBER = 64, 128, 44, 64, 32, 12, 32
 _FIRST_ENTRIES = 4
-# The size in bytes of an entry in the old table of a dictionary, which still exists while the dictionary grows. Only
-# the largest dictionary needs this reserve.
+# While a dictionary grows, its old table still exists. This is the size in bytes of an entry in the old table. Only the
+# largest dictionary needs this reserve.
 _GROWING_ENTRY = 22
 # The size in bytes of a string without its characters. The first number is for a string of only ASCII characters, and
 # the second number for a string with other characters.

@@ -304,8 +304,8 @@ def _build_parts(shown: ShownSection, detail: CellDetail, directions: Sequence[I
 
 
 def _places(detail: CellDetail) -> NDArray[np.float64]:
-    """Return the index of the first second of each part among the one-second samples of the cell, and the end of the
-    last part.
+    """For each part, return the index of its first sample among the one-second samples of the cell. The last element of
+    the result is the index after the last sample.
     """
     at_s = detail.seconds.start_s
     # Because of rounding, the first second of a part can begin up to 1 µs before the part.

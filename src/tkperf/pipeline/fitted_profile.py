@@ -248,8 +248,8 @@ def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) ->
             )
         if not is_fill and load.region and load.region.offset_bytes % sector_bytes:
             raise UsageError(
-                f"test {test.test.name} of profile {profile} cannot run, because its areas begin within a logical "
-                f"sector of the device, which has {sector_bytes} bytes. Use another test or profile"
+                f"test {test.test.name} of profile {profile} cannot run, because its areas do not begin at a "
+                f"boundary of the device's logical sectors of {sector_bytes} bytes. Use another test or profile"
             )
 
 

@@ -142,8 +142,8 @@ def find_jobs(offered_iops: float, jobs: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alone:
-    """The random reads and the random writes of the grid without an offered rate, and the IOPS that the drive reaches
-    with each of these loads.
+    """The random reads and the random writes of the grid, each alone and without an offered rate, and the IOPS that the
+    drive reaches with each of these loads.
     """
 
     reads: Workload
@@ -282,7 +282,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         f"For each of {cells} cells, in an order made from seed {table.seed}:",
         f"    Reads at 0 to 100 % of R and writes at 0 to 100 % of W at the same time, in steps of {share:.3g} %, "
         f"offered {arrival}: {table.lead_in_s:g} s lead-in, then {table.cell_s:g} s measured",
-        f"    tkperf chooses the number of threads so that each thread offers {LEAST_IOPS_OF_THREAD} to "
+        f"    The number of threads is chosen so that each thread offers {LEAST_IOPS_OF_THREAD} to "
         f"{MOST_IOPS_OF_THREAD:,} IOPS",
         "The first cell once more",
         f"A cell counts if reads and writes both reach {table.kept_up_percent:g} % of their offered rates",

@@ -69,7 +69,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
     capacity_multiple: Annotated[
         float,
         msgspec.Meta(ge=1e-6, le=1e6),
-        means("amount of writes at which the stream ends, as a multiple of the active range"),
+        means("amount of written data at which the stream ends, as a multiple of the active range"),
     ]
     round_every_slices: Annotated[
         int,

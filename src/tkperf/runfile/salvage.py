@@ -172,8 +172,8 @@ def _select(db: sqlite3.Connection, table: str, columns: str, numbers: str) -> I
 
 
 def _find_readable(db: sqlite3.Connection, table: str, first: int) -> int | None:
-    """Return the first row number from which SQLite can find this row or a later row. None means that no such number
-    exists.
+    """Return the lowest row number, not below ``first``, at which SQLite can start a search and read a row. None means
+    that no such number exists.
     """
 
     def is_readable(number: int) -> bool:

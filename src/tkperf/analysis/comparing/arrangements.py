@@ -285,8 +285,8 @@ class HistoryValue:
     """The trend of a headline figure.
 
     Attributes:
-        trend: trend of the values in percent of their median. The place of a value is the time since the first run, in
-            periods. None means that there are fewer than two values.
+        trend: trend of the values, in percent of their median, over the time since the first run. The unit of this time
+            is the period of the history. None means that there are fewer than two values.
         change: better, worse, or within noise.
     """
 

@@ -448,8 +448,8 @@ class FlashDrive:
         region = workload.region or self._range
         pages = mean_units(workload, model.page_bytes)
         missed = self._map_misses(workload, region) if random else 0.0
-        # A drive reads ahead, so sequential data is already in its buffer when it is requested if the dies are fast
-        # enough.
+        # A drive reads ahead. If the dies are fast enough, sequential data is therefore already in the buffer when the
+        # host requests this data.
         wait_pages = max(1.0, pages / model.dies) if random else pages / model.dies
         flash_bytes = mean_units(workload, model.map_unit_bytes) * model.map_unit_bytes
         small = flash_bytes > block_bytes * 1.001

@@ -363,7 +363,7 @@ class StreamPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     ] = None
     written_multiple: Annotated[
         Annotated[float, msgspec.Meta(ge=1e-6, le=1e6)] | None,
-        means("amount of writes at which the stream ends, as a multiple of the active range; default: no limit"),
+        means("amount of written data at which the stream ends, as a multiple of the active range; default: no limit"),
     ] = None
     warm_up_s: Annotated[
         Seconds | None, means("length of a warm-up from which no result is computed, in s; default: no warm-up")
