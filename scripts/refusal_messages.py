@@ -126,7 +126,7 @@ _SAME_VERSION = "Install the same version of tkperf on all hosts."
 # Messages with exit code 3, grouped by the situation in which they appear, with advice.
 REFUSALS: dict[str, Mapping[str, str]] = {
     "Confirmation": {
-        "tkperf would destroy all data on …, but cannot ask for consent, because there is no terminal.… "
+        "tkperf would destroy all data on …. tkperf cannot ask for consent, because there is no terminal.… "
         "Confirm with …": "Run the command on a terminal, or pass `--yes-destroy` with the answer.",
         "'…' does not confirm …. The expected answer is …. Nothing was touched": (
             "The answer names another device or contains a typing error. Compare the serial number with the label of "

@@ -141,7 +141,7 @@ def nobody_to_ask(question: Question, way: str) -> RefusedError:
     space = "" if way.endswith("=") else " "
     expected = repr(question.expected) if way.endswith("=") else question.expected
     return RefusedError(
-        f"tkperf would destroy all data on {question.where}, but cannot ask for consent, because there is no "
+        f"tkperf would destroy all data on {question.where}. tkperf cannot ask for consent, because there is no "
         f"terminal.{question.loss}{question.why_more} Confirm with {way}{space}{expected}"
     )
 
