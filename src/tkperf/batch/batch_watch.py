@@ -32,7 +32,7 @@ EACH_EVERY_S = 2.0
 # The ledger shows when drives begin and end, but a killed process writes no entry. All drives are therefore examined at
 # this interval.
 _LOOK_AT_ALL_S = 10.0
-# The greatest number of events that are kept for a view. If a view accepts no events, it loses the oldest events.
+# The greatest number of events that are kept for a view. If a view accepts no events, the oldest events are discarded.
 _MOST_EVENTS = 20_000
 
 
@@ -88,8 +88,8 @@ class WatchedBatch:
     """A batch and the state of each running run.
 
     Attributes:
-        news: the new events from the last reading of the files. If a run was already running at the first reading, its
-            first events show only the current position of the run.
+        news: the new events from the last reading of the files. If a run was already running at the first reading, the
+            first events of this run show only the current position of the run.
 
     Args:
         path: the path of the ledger, or a function that returns the current path of the ledger.

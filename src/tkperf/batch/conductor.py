@@ -83,7 +83,7 @@ class Turns:
         return self.parts.get(number) or frozenset({""})
 
 
-# Effects of neighbours that make --alone-again measure a drive once more.
+# Effects of the neighbours on a drive. With --alone-again, tkperf measures a drive with such an effect once more.
 _DOUBTFUL = (SharingState.SLOWED, SharingState.OVER_BUDGET)
 STRANGERS_EVERY_S = 5.0
 # tkperf reads each drive for this time in s, first alone and then together with the other drives, to compare the rates.

@@ -37,8 +37,8 @@ class DraftedDrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """A drive as the user named it, with the keys of a batch file. If a batch file contains a text instead of this
     table, the text is the value of the key ``drive``.
 
-    ``size`` means that the drive is a file of this size, which is created. ``host`` is the name that is passed to SSH.
-    ``facts`` are facts about this drive, in addition to the facts about all drives.
+    ``size`` means that the drive is a file, which tkperf creates with this size. ``host`` is the name that is passed to
+    SSH. ``facts`` are facts about this drive, in addition to the facts about all drives.
     """
 
     drive: Text
@@ -146,7 +146,9 @@ class BatchDraft:
         return Settled(request=request, faults=faults, source=self.source)
 
     def _place_files(self) -> dict[str, Any]:
-        """Return the common fields, in which the paths of profile and workload files are valid in any folder."""
+        """Return the common fields. The paths of profile and workload files are made absolute, so that they are valid
+        in any folder.
+        """
         common = {**self.common, "strict": self.settings.strict or self.common.get("strict", False)}
         if isinstance(profile := common.get("profile"), str):
             common["profile"] = self._from_here(profile)
@@ -187,8 +189,8 @@ def _find_elsewhere(drive: DraftedDrive) -> FoundDrive:
 
 
 def _place(source: str, where: str, fault: TkperfError) -> TkperfError:
-    """Return a fault with its place. A fault in a batch file is an error of the file, and not a mistake in the command
-    line.
+    """Return a fault whose message names the place of the fault. A fault in a batch file becomes an
+    InputFileError, unless the fault is a DeviceError.
     """
     kind: type[TkperfError] = InputFileError if source else UsageError
     if isinstance(fault, DeviceError):
@@ -336,7 +338,7 @@ def _goes_on(run_file: Path) -> bool:
         return False
     if run_file.stat().st_size and outline_first(run_file).record.planned:
         return True
-    if is_being_written(run_file):  # in this case, another process is continuing the batch
+    if is_being_written(run_file):  # another process is continuing the batch
         return True
     run_file.unlink()
     return False

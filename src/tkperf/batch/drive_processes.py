@@ -82,7 +82,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class ReadsDone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The rates of reads in bytes per second, second by second. ``text`` is the reason if there are no rates."""
+    """The rate of the reads in bytes per second, for each second. ``text`` is the reason if there are no rates."""
 
     bytes_per_s: tuple[float, ...] = ()
     text: str = ""
@@ -235,7 +235,7 @@ class DriveProcesses:
         processes would inherit.
 
         Raises:
-            RefusedError: the limits of this process do not allow so many open files or processes.
+            RefusedError: the limits of this process do not allow enough open files or processes.
         """
         self.members: list[DriveProcess] = []
         self._poll = select.poll()
@@ -314,7 +314,9 @@ class DriveProcesses:
         raise kind(f"{len(faults)} of {count} cannot be measured, so no drive was touched: {'; '.join(texts)}")
 
     def read(self, members: Iterable[DriveProcess], seconds: int) -> None:
-        """Make these drives read at the same time. Afterwards, ``reads`` of each drive contains its result."""
+        """Order the processes to read their drives at the same time. Afterwards, ``reads`` of each process contains the
+        rates of its drive.
+        """
         asked = [one for one in members if one.waits]
         for member in asked:
             member.reads = None
@@ -326,7 +328,7 @@ class DriveProcesses:
                 break
 
     def begin(self, member: DriveProcess, go: Go) -> None:
-        """Tell a process to begin. If the process has already ended, ``listen`` detects this."""
+        """Order a process to begin its run. If the process has already ended, ``listen`` detects this."""
         member.repeats = False
         member.channel.send(go)
 

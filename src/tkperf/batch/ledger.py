@@ -63,7 +63,7 @@ class DrivesConfirmed(msgspec.Struct, frozen=True, kw_only=True, tag="confirmed"
 
 
 class LedgerNote(msgspec.Struct, frozen=True, kw_only=True, tag="note"):
-    """A fact about the whole batch, such as budgets, or the rates of reads alone and together."""
+    """A fact about the whole batch, such as link budgets, or the read rates of drives alone and together."""
 
     text: str
 
@@ -396,8 +396,8 @@ def ask_batch_to_end(path: Path) -> None:
 def _read_twice(read: Callable[[], BatchState]) -> BatchState:
     """Return the state of a batch. If a process seems to have been killed, read the state a second time.
 
-    The process of a drive writes the end of its run into the ledger before the process ends. If this happens after
-    tkperf has read the ledger and before it examines the process, the process wrongly seems to have been killed.
+    The process of a drive writes the end of its run into the ledger before the process ends. If the process ends after
+    tkperf has read the ledger, but before tkperf examines the process, the process wrongly seems to have been killed.
     """
     state = read()
     if any(drive.stage is DriveStage.KILLED for drive in state.drives):

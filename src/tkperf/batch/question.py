@@ -138,14 +138,14 @@ class BatchQuestion:
         return ask_again(self.expected, answer)
 
     def refuse(self, answer: str) -> RefusedError:
-        """Return the error that refuses the batch after the last wrong answer."""
+        """Return the error with which tkperf refuses the batch after the last wrong answer."""
         return RefusedError(
             f"the answer '{answer[:_LONGEST_QUOTED]}' does not confirm the batch. The expected answer is "
             f"'{self.expected}'. Nothing was touched"
         )
 
     def refuse_without_terminal(self) -> RefusedError:
-        """Return the error that refuses a call without a user who could answer."""
+        """Return the error with which tkperf refuses a call if no user can answer the question."""
         return RefusedError(
             f"tkperf would destroy all data on {self._drives}{self._names}. tkperf cannot ask for consent, because "
             f"there is no terminal. Confirm with {OPTION} FILE. The file must contain one line for each drive: the "

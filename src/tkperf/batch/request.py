@@ -53,7 +53,7 @@ class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
         strict: whether to refuse a batch that exceeds a budget, instead of measuring fewer drives at the same time.
         compare_reads: whether to read each drive alone and all drives together before the first purge, and to compare
             the rates.
-        alone_again: whether to measure a drive again alone if the other drives slowed it down.
+        alone_again: whether to measure a drive once more and alone if the other drives slowed this drive down.
         own_cpus: whether to assign to each drive separate CPUs near the drive, if there are enough CPUs.
     """
 
@@ -137,8 +137,8 @@ class BatchRequest(BatchSettings, frozen=True, kw_only=True):
 
     @property
     def run_names(self) -> tuple[tuple[BatchDrive, str], ...]:
-        """Each drive with the name of its run. If drives may be measured again alone, each drive occurs a second time,
-        with the name of the second run.
+        """Each drive with the name of its run. If drives may be measured once more and alone, each drive occurs a
+        second time, with the name of the second run.
         """
         once = tuple((drive, drive.name) for drive in self.drives)
         again = ((drive, f"{drive.name}{AGAIN}") for drive in self.drives if self.alone_again)

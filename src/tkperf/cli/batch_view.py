@@ -31,7 +31,7 @@ ShowBatch = Callable[[BatchFollower], None]
 
 
 class LiveBatch:
-    """A view that draws a line for each drive on stderr, and changes from page to page automatically."""
+    """A view on stderr. The view draws a line for each drive, and changes from page to page automatically."""
 
     def __init__(self, footer: str = "") -> None:
         self._frame = RedrawnLines(OutputConsole(file=direct(sys.stderr)))

@@ -20,8 +20,8 @@ from tkperf.render.terminal.console import print_facts
 from tkperf.render.terminal.plans_and_profiles import print_plan_on_stderr, print_plan_warnings
 
 WAY = "--yes-destroy"
-# The number of times that the question is repeated after a wrong answer. After this number of answers, a user who means
-# another device has noticed the mistake.
+# The number of times that tkperf repeats the question after a wrong answer. By then, a user who means another device
+# has noticed the mistake.
 ASKED_AGAIN = 2
 
 
@@ -74,7 +74,9 @@ def ask_on_terminal(question: Question) -> str:
 
 
 def type_answer(asked: str, expected: str, is_confirmed: Callable[[str], bool]) -> str:
-    """Ask for a text until an answer confirms. Ask no more than three times in total, and return the last answer."""
+    """Ask for a text until an answer confirms the erasure. Ask no more than three times in total, and return the last
+    answer.
+    """
     answer = _type_in(asked)
     for _ in range(ASKED_AGAIN):
         if is_confirmed(answer):

@@ -132,7 +132,7 @@ class PlainLines:
         else:
             place = "slice" if step.kind is StepKind.CONTINUOUS else step.kind.value
             text = f"{event.test}: {step.section}, {place} {step.number}, {step.workload}: "
-            # The total of different loads has hardly any meaning.
+            # A combination runs different loads, so its total has hardly any meaning.
             total = [] if step.workload.is_combination else [_describe_figures(measurement)]
             text += "; ".join((*total, *map(_describe_stream, step.parts[1:])))
         return f"{text}\n{step.job_file}" if self._jobs else text

@@ -90,7 +90,7 @@ LOOK_EVERY_S = 0.3
 _LOOKS_A_SECOND = 20.0
 # The interval at which figures that change continuously are sent.
 _BRIEF_EVERY_S = 10.0
-_MEMORY = Path("/dev/shm")  # noqa: S108 - tkperf creates a private folder in it
+_MEMORY = Path("/dev/shm")  # noqa: S108 - tkperf creates a private folder in this folder
 _PLAN_PIECE = 20_000
 
 

@@ -1,5 +1,5 @@
-"""The options of a call as the user gave them. An object can only be created with valid options. ``RunRequest``
-contains the options of the measurement.
+"""The options of a call as the user gave them. An object of these classes can only be created with valid options.
+``RunRequest`` contains the options of the measurement.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ class InBackground:
 
     While the view accepts no events, samples beyond ``MOST_SAMPLES`` are dropped. If the view accepts no events for a
     longer time, all other events are dropped too, except the end of the run. When the view accepts events again, it
-    receives the number of dropped events instead of these events. ``on_note`` receives a note about the first loss, and
-    a note with the number of lost events when the test has ended.
+    receives the number of dropped events instead of these events. ``on_note`` receives a note when the first event is
+    dropped. When a test has ended, ``on_note`` receives a note with the number of dropped events.
     """
 
     def __init__(self, open_view: OpenView, *, name: str, on_note: Observer = lambda _: None) -> None:
@@ -123,7 +123,7 @@ class InBackground:
             self._missing = _NONE_MISSING
 
     def _say(self, text: str) -> None:
-        """Report the loss, unless the thread of another view calls this function."""
+        """Report that events were dropped, unless the thread of another view calls this function."""
         if threading.get_ident() == self._owner:
             self._dropped_reported = self._dropped
             self._on_note(Noted(note=RunNote(code="progress-dropped", text=text)))
@@ -376,7 +376,7 @@ DRAW_EVERY_S = 0.1
 
 
 class LiveView:
-    """A view that draws on stderr, so that its output does not mix with the results on stdout."""
+    """A view that draws on stderr, so that the drawings do not mix with the results on stdout."""
 
     def __init__(self, console: Console | None = None, *, footer: str = "") -> None:
         """Create the view. ``footer`` is the last line that the view draws."""

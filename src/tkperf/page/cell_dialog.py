@@ -91,8 +91,8 @@ def build_parts_shown(shown: ShownSection, detail: CellDetail) -> tuple[tuple[Pa
     """Return two results. The first result contains the parts that the dialog can show: the part that the figures of
     the section cover, the whole cell if it contains more than this part, and the reads and the writes of a mix.
 
-    The second result contains each round, area or slice. It is None for a single round, area or slice without separate
-    reads and writes.
+    The second result contains each round, area or slice. The second result is None for a single round, area or slice
+    without separate reads and writes.
     """
     parts_shown = tuple(_parts_shown(shown, detail))
     directions = [part_shown.stats for part_shown in parts_shown if part_shown.direction is not Direction.ALL]
@@ -439,8 +439,8 @@ def _any_distribution(title: str, *, exceedance: bool = False) -> Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The cells that a click opens. Each cell is built only during the iteration, because a printed report does not
-    need the cells.
+    """The cells that a click opens. A cell is built only when the caller iterates over the cells, because a printed
+    report does not need them.
     """
 
     shown_sections: Sequence[ShownSection]

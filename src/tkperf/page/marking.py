@@ -1,4 +1,4 @@
-"""Add the parts to each chart that a picture of the chart needs outside the report: a stamp such as SIMULATED, the
+"""Add to each chart the parts that a picture of the chart needs outside the report: a stamp such as SIMULATED, the
 source, and a file name.
 """
 

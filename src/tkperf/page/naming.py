@@ -151,7 +151,7 @@ def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
     ]
     links: dict[Workload, str] = {}
     begun: Counter[str] = Counter()
-    """The number of links that are equal to the text, or that begin with the text and two hyphens."""
+    """For each text, the number of links that are equal to this text, or that begin with this text and two hyphens."""
     for workload in several:
         words = (axis.words(workload).lower() for axis in axes)
         slug = (_NOT_IN_A_LINK.sub("-", word).strip("-") for word in words)

@@ -87,8 +87,8 @@ class TableView:
 
     @property
     def numeric(self) -> tuple[bool, ...]:
-        """Return for each column whether all its cells are figures or were not measured. Figures are aligned to the
-        right.
+        """Return, for each column, whether every cell of the column is a figure or was not measured. Such a column is
+        aligned to the right.
         """
         return tuple(all(_FIGURE.match(row[column]) for row in self.rows) for column in range(len(self.columns)))
 
@@ -299,8 +299,8 @@ class PartShownView:
         key: name of the part in addresses.
         words: name of the part in titles.
         latencies: latencies in µs, with their short names as the keys.
-        parts: the places in ``PartsView`` of the rounds, areas or slices that belong to the part.
-        rows: the places of the histograms whose sum is the histogram of the part.
+        parts: the indexes, in ``PartsView``, of the rounds, areas or slices that belong to the part.
+        rows: the indexes of the histograms whose sum is the histogram of the part.
     """
 
     key: str
@@ -320,14 +320,14 @@ class PartsView:
     Attributes:
         start_s: start of each part.
         end_s: end of each part.
-        seconds: index of the first second of each part among the one-second samples of the cell, and the end of the
-            last part.
+        seconds: for each part, the index of its first sample among the one-second samples of the cell, followed by the
+            index after the last sample.
         facts: a text for each part and each name.
         latencies: a latency in µs for each part and each name.
         lower: lower edges of the buckets.
         upper: upper edges of the buckets.
-        counts: the histogram of each part. For a mix, these are followed by the histograms of the reads and of the
-            writes.
+        counts: the histogram of each part. For a mix, the histograms of the parts are followed by the histograms of the
+            reads and those of the writes.
         marks: marked values in each histogram, in the order of ``mark_names``.
     """
 

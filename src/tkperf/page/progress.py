@@ -36,8 +36,8 @@ _MOST_WARNINGS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """The completed share of a whole, from 0 to 1. ``most`` is the share under the assumption that the whole has its
-    shortest possible duration.
+    """The completed share of a run or a step, from 0 to 1. ``most`` is the completed share if the run or the step takes
+    the shortest possible time.
     """
 
     label: str
@@ -125,8 +125,8 @@ class LiveGrid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSoFar:
-    """The window of the latest verdict. The record contains the tracked value, the figures as text and numbers, and the
-    state, which tells whether the window is steady.
+    """The window of the latest verdict. The record contains the name of the tracking variable, the figures as text and
+    as numbers, and the state, which tells whether the window is steady.
     """
 
     title: str

@@ -30,7 +30,7 @@ class ShownSection:
         cells: the results of the section, with the workload as the key.
         slices: the results of each slice, with the number of the slice as the outer key and the workload as the inner
             key. The workload is the whole load, a stream, or the flushes of a stream.
-        slices_s: the duration of all slices together.
+        slices_s: the total duration of all slices.
         has_rates, has_counts: whether each slice has a rate, and whether each slice has a number of I/Os.
     """
 

@@ -14,8 +14,8 @@ from tkperf.page.verdict_texts import NoteLevel
 # If the distance between two dots is less than this share of the width, the dots would overlap.
 _DOT = 0.026
 _MOST_LANES = 5
-# The width of a letter of a name as a share of the width of the line, the number of lanes that a name covers, and the
-# greatest number of names.
+# Three constants for names: the width of a letter as a share of the line's width, the number of lanes that a name
+# covers, and the greatest number of names.
 _LETTER, _LANES_OF_NAME, _MOST_LABELS = 0.021, 2, 3
 # The share of the width that remains free at each end, so that a dot fits there.
 _MARGIN = 0.03

@@ -138,7 +138,7 @@ class Dataset:
 
     def note_state(self, former: ExportedRun, stamp: FileStamp) -> None:
         """Record the new state of a run file. Call this method if the content of the run file has not changed. The next
-        export then does not need to read the file.
+        export then does not need to read the run file.
         """
         noted = msgspec.structs.replace(former, stamp=stamp)
         # An error is ignored. Its only consequence is that the next export reads the file again.

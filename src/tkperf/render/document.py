@@ -182,7 +182,7 @@ def _find_printed(tables: Sequence[TableView]) -> tuple[TableView, ...]:
 
 
 def _narrow(table: TableView) -> TableView:
-    """Return a list with only as many columns as fit on a page. The priorities of the columns decide which columns are
+    """Return a table with only as many columns as fit on a page. The priorities of the columns decide which columns are
     omitted.
     """
     columns = range(len(table.columns))

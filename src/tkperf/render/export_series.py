@@ -105,8 +105,8 @@ READINGS: dict[str, tuple[Family, str]] = {
     "tkperf_drive_used_ratio": (Family("ratio", "Used up of the life that the maker promises"), "percentage_used"),
 }
 
-# Series of a run that is still in progress. The key is the name of the series. The last text is the name of a field in
-# the overview of the run.
+# Series of a run that is still in progress. The key is the name of the series. The last text of an entry is the name of
+# a field in the overview of the run.
 PROGRESS: dict[str, tuple[Family, str]] = {
     "tkperf_run_tests": (Family("", "Tests of the run"), "tests"),
     "tkperf_run_tests_done": (Family("", "Tests that are complete"), "tests_done"),

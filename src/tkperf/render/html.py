@@ -39,9 +39,10 @@ _FIGURE = re.compile(
     r"(?<![\w#.,-])(?:\d[\d.,]*(?:-\d+| (?:%|×|µs|ms|s|min|h|IOPS|[KMGT]i?B(?:/s)?|°C))"
     r"|[A-Z\d]{1,12}-[A-Z\d]{1,12})(?![\w/-])"
 )
-# The version is determined during the import, so that a missing package is reported before tkperf writes anything.
+# The version of vl-convert is determined during the import, so that a missing package is reported before tkperf writes
+# anything.
 _VL_CONVERT = metadata.version("vl-convert-python")
-# If a cached file does not end with this text, it is incomplete.
+# A cached file that does not end with this text is incomplete.
 _END_OF_BUNDLE = "\n/* end of Vega */\n"
 # Numbers in the data of charts have six digits. From this value on, numbers such as times in ms are rounded to whole
 # numbers instead.

@@ -122,5 +122,5 @@ def set_document(document: Document) -> bytes:
 
 if __name__ == "__main__":
     load_vega()  # V8 is loaded at this point, while the main process is still reading the results.
-    given = pickle.load(sys.stdin.buffer)  # noqa: S301 - of the process that started this one
+    given = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started this process
     sys.stdout.buffer.write(set_document(given))

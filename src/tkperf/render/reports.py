@@ -56,7 +56,7 @@ class Printer(Worker):
             return made
         from tkperf.render.pdf import set_document  # noqa: PLC0415 - only then
 
-        return set_document(pickle.loads(self._document))  # noqa: S301 - of ``start``
+        return set_document(pickle.loads(self._document))  # noqa: S301 - from this process
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def start_printer() -> Iterator[Printer]:
             error.
     """
     with _packages():
-        import typst  # noqa: F401, PLC0415 - that it is missing is to be known before anything is written
+        import typst  # noqa: F401, PLC0415 - a missing package is reported before anything is written
     with Printer() as printer:
         yield printer
 

@@ -25,8 +25,8 @@ from tkperf.web.server_state import ServerState
 from tkperf.web.workers import BusyError, JobError
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-# The pause before a run file is read again, as a multiple of the time that the last reading took. It takes a long time
-# to read the file of a long run.
+# The pause before a run file is read again, as a multiple of the duration of the last reading. Reading the file of a
+# long run takes a long time.
 REST = 20
 _POINTS = make_msgpack_decoder(list[SeriesPoint])
 

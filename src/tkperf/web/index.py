@@ -23,7 +23,7 @@ from tkperf.runfile.writers import FileStamp
 from tkperf.system.output_files import find_cache_folder
 
 FORMAT = 5
-"""The version of the format of rows. Increase the number when the records change, or when the computation of the rows
+"""The version of the row format. Increase the number when the records change, or when the computation of the rows
 changes. Rows in another format are built again.
 """
 

@@ -223,8 +223,8 @@ def pack_tables(tables: Iterable[DataTable], name: str) -> bytes:
 
 
 def make_page(file: KnownFile, run_id: str, script_address: str, differs: str) -> bytes:
-    """Return the report with the frame of the library. ``differs`` is a sentence about other files of this run that
-    differ. The sentence is empty if no file differs.
+    """Return the report with the frame of the library. ``differs`` is a sentence about other files of this run whose
+    content differs. The sentence is empty if there are no such files.
     """
     content = {"run_id": run_id, "name": file.name, "differs": differs}
     frame = PageFrame(

@@ -204,8 +204,8 @@ class Library:
         self._looked.set()
 
     def _look(self) -> tuple[FoundFiles, bool, list[KnownFile]]:
-        """Return all files, and the files that must be read, the newest of which is last. Also return whether the files
-        have changed since the last search.
+        """Return all files, whether they have changed since the last search, and the files that must be read. Of the
+        files that must be read, the newest file is last.
         """
         found = find_files(self._folders, self._ending.is_set)
         # If several names lead to the same file, the file is read only once.
@@ -214,7 +214,7 @@ class Library:
         return found, found != self._found, newest_last
 
     async def read_next(self) -> bool:
-        """Read the newest file that is due in a worker. Return whether such a file existed."""
+        """Read, in a worker, the newest of the files that must be read. Return whether there was such a file."""
         if not self._due:
             if self._is_old:
                 await self._list()
@@ -432,8 +432,8 @@ def _id_of(shared_id: str, known: KnownFile) -> str:
 
 
 def describe_difference(run: ListedRun) -> str:
-    """Return a sentence about other files of the same run that differ from this file. The sentence is empty if no other
-    file differs.
+    """Return a sentence about other files of the same run whose content differs from this file. The sentence is empty
+    if there are no such files.
     """
     if not run.differs:
         return ""

@@ -157,8 +157,8 @@ class Query:
         return bool(self.words or self.chosen)
 
     def address(self, **changes: object) -> str:
-        """Return the address of this page. If there are changes, return the address of the first page of the changed
-        query.
+        """Return the address of this query with the given changes. The address leads to the first page, unless the
+        changes contain another page.
         """
         query = replace(self, **{"page": 1, **changes})  # type: ignore[arg-type]
         pairs = [("q", query.words)] if query.words else []

@@ -90,7 +90,9 @@ def draw_seconds(iops: Sequence[float]) -> LiveChart | None:
 
 
 def draw_cells(cells: CellHistories) -> tuple[LiveChart, ...]:
-    """Return the chart of each cell over rounds, slices or areas. A chart with a single value contains no curve."""
+    """Return the chart of each cell over rounds, slices or areas. The chart of a cell with a single value contains no
+    curve.
+    """
     names = cells.names or tuple(map(name_in_choice, cells.values))
     return tuple(
         _draw_cell(name, values, cells, current=workload == cells.current)

@@ -25,7 +25,7 @@ from tkperf.web.workers import BusyError, JobError
 # browser has closed the connection. At the same interval, the code that sends the events checks whether the server is
 # ending.
 KEEP_ALIVE_S = 1.0
-# A comment of the event stream, which a browser ignores.
+# A comment line for the event stream. Browsers ignore comments.
 _NOTHING = b":\n\n"
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -193,6 +193,6 @@ def render_live(*, run_id: str, name: str, differs: str) -> Response:
     """Return the page of a run in progress. The page is empty at first. The events of the run fill the page.
 
     Args:
-        differs: a sentence about other files of this run that differ; empty if no file differs.
+        differs: a sentence about other files of this run whose content differs; empty if there are no such files.
     """
     return render_page("live_page.html.j2", address=f"/runs/{run_id}/live", name=name, differs=differs)

@@ -33,7 +33,8 @@ def serve_jobs(jobs: Jobs) -> None:
     gc.freeze()
     gc.disable()
     with socket.socket(fileno=os.dup(sys.stdin.fileno())) as orders:
-        os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())  # V8 checks the standard streams
+        # V8 checks the standard streams, so stdin must be an open file.
+        os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
         while True:
             message, descriptors, _, _ = socket.recv_fds(orders, 1, 3)
             if not message:

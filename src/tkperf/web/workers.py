@@ -39,8 +39,8 @@ messages.
 
 SIZE_BYTES = 4
 DONE, FAILED, LOCKED = b"+", b"-", b"~"
-"""The first byte of an answer. The reason follows ``FAILED``. The reason also follows ``LOCKED``, which means that the
-file can be read later. The size of a message follows ``DONE``.
+"""The first byte of an answer. After ``FAILED`` and ``LOCKED``, the answer contains a text with the reason. ``LOCKED``
+means that the file can be read later. After ``DONE``, the answer contains the size of a message.
 """
 
 
@@ -251,9 +251,9 @@ def _end(process: int | None, answers: socket.socket) -> None:
     """End the process of a job, and close the socket for its answers.
 
     Args:
-        process: the descriptor of the process; None if it was not received yet. In this case, the process may already
-            have sent its descriptor. The process must be killed in this case too, because otherwise it would continue
-            until the job is done.
+        process: the descriptor of the process; None if the server has not received the descriptor yet. Even then, the
+            process may already have sent its descriptor. The process must be killed in this case too, because otherwise
+            the process would continue until the job is done.
     """
     with answers:
         if process is None:

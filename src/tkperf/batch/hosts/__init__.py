@@ -1,1 +1,1 @@
-"""Batches over several hosts: a batch on each host, one question on this machine, and the results together."""
+"""Batches over several hosts: a batch on each host, one question on this machine, and the combined results."""

@@ -155,7 +155,7 @@ class BatchHosts:
                     self._failed[host] = error
 
     def require_sound(self) -> None:
-        """Refuse the whole batch if a host cannot take part, or can no longer take part.
+        """Refuse the whole batch if a host cannot take part in the batch, or can no longer take part.
 
         Raises:
             TkperfError: an error of the type of the most serious fault. The error lists all faults.

@@ -350,8 +350,8 @@ class HostWork:
         self.news.put(DriveNews(line=line, brief=seen.brief))
 
     def _fetch_ended(self, seen: DriveReport, text: str, connection: SshConnection, early: deque[FromHost]) -> str:
-        """Fetch the files of a drive that is no longer being measured. Return ``text``, the reason for the stage of the
-        drive, or the reason why a run file is still on the host.
+        """Fetch the files of a drive that is no longer being measured. If a run file is still on the host, return the
+        reason. Otherwise return ``text``, which is the reason for the stage of the drive.
         """
         run = self.begin.request.drives[seen.number - 1].name
         self._unfetched.pop(seen.number, None)

@@ -1,4 +1,4 @@
-"""The rights of an order to ``tkperf on-host`` on its host, if sudo lets a user run this single command as root.
+"""The rights of an order that ``tkperf on-host`` executes on a host, if sudo lets a user run only this command as root.
 
 The line in sudoers lets the user erase and measure drives and files. It does not let the user read root's files or run
 another program. An order therefore contains the content of its input files, and never the path of a file on the host.
@@ -38,9 +38,9 @@ def find_caller_uid() -> int:
     """Return the number of the user for whom tkperf runs. This user called sudo, doas or pkexec, or is otherwise the
     user of this process.
 
-    Each of these programs sets its own variable, but may pass on the variable of another such program that the user
-    set. Therefore, if any of these variables names a user other than root, the function returns the number of this
-    user.
+    Each of these programs sets its own variable, but may also pass on a variable of another of these programs, which
+    the user may have set. Therefore, if any of these variables names a user other than root, the function returns the
+    number of this user.
     """
     named = [os.environ[name] for name in ("SUDO_UID", "PKEXEC_UID") if name in os.environ]
     uids = [int(text) if text.isdecimal() else _UNKNOWN_UID for text in named]
@@ -127,7 +127,7 @@ def claim_folder(folder: Path, caller_uid: int) -> None:
         try:
             (folder / BEGUN_BY).write_text(f"{caller_uid}\n", encoding="ascii")
         except OSError:
-            # Without this file, even the user who created the folder could not use it.
+            # Without this file, even the user who created the folder could not use the folder.
             (folder / BEGUN_BY).unlink(missing_ok=True)
             folder.rmdir()
             raise

@@ -128,8 +128,8 @@ class RemoteHost:
 
 
 class SshConnection:
-    """A connection to tkperf on a host. Close it in the thread that created it, because ssh ends together with this
-    thread.
+    """A connection to tkperf on a host. Close the connection in the thread that created the connection, because ssh
+    ends together with this thread.
     """
 
     def __init__(self, remote_host: RemoteHost) -> None:

@@ -148,7 +148,7 @@ def _print_all(comparison: Comparison, console: Console) -> None:
 
 
 def _render(comparison: Comparison, kinds: Collection[str], *, plots: bool) -> dict[str, bytes | str]:
-    """Return the content of each kind of file, and the content of each plot with its name as the key."""
+    """Return the content of each kind of file, and the content of each plot with the name of the plot as the key."""
     from tkperf.page.comparison.build_page import build_comparison_page
     from tkperf.render.export_comparison import render_comparison_json
     from tkperf.render.export_markdown import render_markdown

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Outcome(StrEnum):
-    """The outcome of the export of one run file, in the words that the last line of the output contains."""
+    """The outcome of exporting one run file. The last line of the output contains these words."""
 
     EXPORTED = "exported"
     UNCHANGED = "unchanged"

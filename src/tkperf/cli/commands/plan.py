@@ -1,4 +1,4 @@
-"""tkperf plan: estimate the time, the amount and the cost of a run without executing the run."""
+"""tkperf plan: estimate the time, the amount written and the used endurance of a run without executing the run."""
 
 from __future__ import annotations
 

@@ -191,8 +191,8 @@ def _as_json(
 
 
 _LOOK_EVERY_S = 0.2
-# Time in s. If the command waits longer than this time, it prints the reason. A run usually ends sooner, unless a purge
-# must finish first or the disk that stores the run file is full.
+# A time in s. If the run has not ended after this time, the command prints the reason. A run usually ends sooner,
+# unless a purge must finish first or the disk that stores the run file is full.
 _EXPLAIN_AFTER_S = 5.0
 
 

@@ -43,7 +43,8 @@ class BatchProgressView:
         widths: the fixed width of each column whose values change from second to second; None for the other columns.
         stages: the stage of each row.
         levels: the severity of each row. The first ``troubled`` rows show drives with problems.
-        remarks: the remarks on the whole batch, then a remark on each drive in trouble for which a reason is known.
+        remarks: the remarks on the whole batch, followed by a remark on each drive with a problem whose reason is
+            known.
     """
 
     name: str
@@ -257,7 +258,8 @@ def _find_widths(lines: Sequence[_Line]) -> Mapping[str, int]:
     """Return the widths of the columns whose values change while drives run. The widths do not depend on the present
     values.
 
-    Only the text ``consent ended`` is longer than ``running``. A drive in this stage does not change its stage again.
+    The only stage with a longer name than ``running`` is ``consent ended``. A drive in that stage does not change its
+    stage again.
     """
     stages = (DriveStage.RUNNING, *(line.drive.stage for line in lines))
     return {**_WIDTHS, "state": max(map(len, stages))}

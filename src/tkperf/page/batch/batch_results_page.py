@@ -184,8 +184,8 @@ def _rest(batch_result: BatchResult) -> NotesView | None:
 
 
 def _measured_again(batch_result: BatchResult) -> NotesView | None:
-    """Return the drives that tkperf measured a second time while no other drive was measured. The result contains a
-    comparison of both runs.
+    """Return the drives that tkperf measured a second time while no other drive was measured, each with the command
+    that compares the two runs of the drive.
     """
     notes = tuple(
         Note(
@@ -377,7 +377,7 @@ def _find_cell(column: Mapping[int, Cell], one: BatchDriveResult) -> Cell:
 
 def _find_values(one: BatchDriveResult, group: ModelGroup) -> Mapping[tuple[object, ...], float | None]:
     """Return the values of a drive that belongs to no group. The result contains only values of rows for which a group
-    also has values. The keys are the places of these rows in a comparison.
+    also has values. The keys are the attributes ``place`` of these rows.
     """
     assert one.result is not None
     try:

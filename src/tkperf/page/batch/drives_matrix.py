@@ -93,7 +93,9 @@ def find_result(one: BatchDriveResult, batch_result: BatchResult) -> Cell:
 
 
 def describe_measurement(one: BatchDriveResult) -> Cell:
-    """Return how the measurement of a drive ended. The result is its stage, or the verdict on its run."""
+    """Return how the measurement of a drive ended. The result is the stage of the drive or, if the run is complete, the
+    verdict on the run.
+    """
     stage = one.state.stage
     if stage is not DriveStage.DONE:
         text, level = stage.value, level_of_stage(stage)

@@ -280,7 +280,7 @@ def _sections(comparison: Comparison, test: str, most_across: int) -> Iterator[S
 def _section_tables(comparison: Comparison, rows: Sequence[ComparedRow], most_across: int) -> tuple[TableView, ...]:
     """Return the table of values of a section.
 
-    For two runs, the result begins with matrices of ratios. The table of values below the matrices is folded.
+    For two runs, the result begins with matrices of ratios, and the table of values below these matrices is folded.
     """
     cells = [row for row in rows if not row.part and row.quantity.key in QUANTITIES]
     matrices = tuple(build_ratio_matrices(comparison, cells)) if len(comparison.names) == 2 else ()

@@ -130,7 +130,7 @@ _TRENDS = {
     Change.INCONCLUSIVE: "without a trend that can be shown",
 }
 
-# The load or the name of each headline figure. The key is the place of the row that contains the figure.
+# The load or the name of each headline figure. The key is ``place`` of the row that contains the figure.
 _Names = Mapping[tuple[object, ...], str]
 
 

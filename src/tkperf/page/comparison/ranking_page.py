@@ -1,8 +1,7 @@
-"""Build the page of a ranking. The page shows the drives of many runs in the order of one figure, and the drives that
-are not ranked.
+"""Build the page of a ranking. The page shows the drives of many runs in the order of one figure.
 
-The page contains the reason for each drive that is not ranked. Figures, words and signs are the same as at the
-beginning of a comparison.
+The page also lists the drives that are not ranked, each with the reason. Figures, words and signs are the same as at
+the beginning of a comparison.
 """
 
 from __future__ import annotations

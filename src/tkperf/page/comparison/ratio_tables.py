@@ -101,7 +101,7 @@ def _title_row(row: ComparedRow) -> str:
 
 
 def number_rows(comparison: Comparison) -> dict[tuple[object, ...], str]:
-    """Return the ID that the table uses for each row of the comparison. The place of the row is the key."""
+    """Return the ID that the table uses for each row of the comparison. The key is ``place`` of the row."""
     return {row.place: f"row{number}" for number, row in enumerate(comparison.rows)}
 
 

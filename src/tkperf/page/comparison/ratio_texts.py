@@ -90,8 +90,8 @@ def sort_figures(comparison: Comparison, figures: Iterable[_Figure]) -> list[_Fi
 
 
 def describe_loads(comparison: Comparison) -> dict[tuple[object, ...], str]:
-    """Return the load of each headline figure, with the place of the figure's row as the key: ``4 KiB random write,
-    settled``.
+    """Return the load of each headline figure, such as ``4 KiB random write, settled``. The key is ``place`` of the
+    figure's row.
 
     If several figures have the same load and the same measure, the text also contains the section or the test.
     """
@@ -115,8 +115,8 @@ def describe_loads(comparison: Comparison) -> dict[tuple[object, ...], str]:
 
 
 def name_headlines(comparison: Comparison) -> dict[tuple[object, ...], str]:
-    """Return the name of each headline figure, with the place of the figure's row as the key: ``4 KiB random write,
-    settled: IOPS``.
+    """Return the name of each headline figure, such as ``4 KiB random write, settled: IOPS``. The key is ``place`` of
+    the figure's row.
     """
     loads = describe_loads(comparison)
     return {row.place: f"{loads[row.place]}: {row.quantity.label}" for row in comparison.headlines}

@@ -212,7 +212,7 @@ def _overlay(comparison: Comparison, sections: Sections, figure: Figure) -> Iter
 
 
 def _overlay_cells(comparison: Comparison, sections: Sections, figure: Figure) -> Iterator[ChartView]:
-    """Yield a view for each curve in the report of any run. The view shows this curve for every run."""
+    """Yield a view for each curve that two or more runs have. The view shows this curve for each of these runs."""
     of_runs: dict[str, list[ChartView]] = {}
     for run, section in sections.items():
         views = BUILD[figure.kind](ShownSection(section=section, key=""), figure)

@@ -479,7 +479,9 @@ def _name_length(length_s: float) -> str:
 def _timelines_of(
     shown: ShownSection, recorded: Recorded, workloads: Sequence[Workload] | None = None
 ) -> tuple[Timeline, ...]:
-    """Return the timelines of these workloads whose values belong to this kind of record."""
+    """Return the timelines whose values belong to this kind of record. With ``workloads``, return only the timelines of
+    these workloads.
+    """
     wanted = None if workloads is None else frozenset(workloads)
     return tuple(
         timeline

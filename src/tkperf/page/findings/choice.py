@@ -95,7 +95,7 @@ class Peak:
 
 
 def choose_peaks(section: SectionResult) -> list[Peak]:
-    """Return the maximum in a grid of demands for writes, and the maximum for reads. A direction that did not run is
+    """For writes and for reads, return the maximum in the section's grid of demands. A direction that did not run is
     omitted.
 
     The test itself chooses the same point (``choose_points``): the highest rate among the cells with a mean latency
@@ -150,7 +150,7 @@ CellPlace = tuple[str, Workload]
 
 
 def find_peaks_of_sections(sections: Sequence[SectionResult]) -> dict[CellPlace, CellPlace]:
-    """Return, for each cell whose load ran in several sections, the cell with the highest rate.
+    """For each cell whose load ran in several sections, return the cell in which this load reached its highest rate.
 
     Imported results have a section for each demand, drive, host or condition. A load with cautions, such as buffered
     I/O, is compared only with loads that have the same cautions.
@@ -182,7 +182,7 @@ def find_single(section: SectionResult, like: CellResult) -> CellResult | None:
 
 
 def _alike(section: SectionResult, like: CellResult) -> list[CellResult]:
-    """Return the cells that differ from ``like`` in the demand only."""
+    """Return the cells that have the same load as ``like``. Only the demand may differ."""
 
     def place(cell: CellResult) -> tuple[object, ...]:
         work = cell.workload

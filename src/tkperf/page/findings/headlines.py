@@ -74,8 +74,8 @@ class Headline:
         workload: measured workload; None if the figure has no single workload, or was not measured.
         also: values that belong to the figure of a stream, such as ``p99 281 µs``; empty if the load ran alone.
         needs_attention: whether this is the finding that a reader must know together with the six figures of a run.
-        varied_percent: variation of the figure within the steady window of other tracking variables; None if the figure
-            itself was judged, or if no such window exists.
+        varied_percent: variation of the figure within the window in which the tracking variables were steady; None if
+            the figure is a tracking variable itself, or if no such window exists.
     """
 
     test: str

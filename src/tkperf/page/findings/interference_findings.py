@@ -185,8 +185,8 @@ def _describe_effect(effect: NeighbourEffect) -> str:
 
 
 def label_neighbours(section: SectionResult) -> Iterator[tuple[Characteristic, str, str, NeighbourEffect]]:
-    """Yield the factor of each neighbour with its label, its text and the effect. The neighbour with the greatest
-    effect is first.
+    """For each neighbour, yield the factor, the label and the text of the factor, and the effect of the neighbour. The
+    neighbour with the greatest effect is first.
     """
     effects = {one.combination: one for one in find_neighbours((section,))}
     factors = [one for one in section.characteristics if one.key == LATENCY_FACTOR.key]

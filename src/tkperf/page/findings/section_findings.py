@@ -116,7 +116,7 @@ def _directions(cell: CellResult) -> tuple[Direction, ...]:
 
 
 def _within(cell: CellResult, direction: Direction, of: str) -> tuple[str, str, str] | None:
-    """Return the highest share that is known, the name of its I/Os, and the time within which these I/Os complete."""
+    """Return the highest known share of I/Os, the name of the I/Os, and the time within which this share completes."""
     names = [quantity.key for quantity in PERCENTILES]
     # Percentiles above this tail are based on few I/Os, so the search begins at this tail.
     for quantity in reversed(PERCENTILES[: names.index(TAIL) + 1]):

@@ -62,7 +62,7 @@ class TableNumber:
         """Return the number with its marks, or a dash if the number was not measured.
 
         Args:
-            unit: length of the displayed unit, in units of the value.
+            unit: size of the displayed unit, in units of the value.
         """
         if self.value is None:
             return NOT_MEASURED + self.mark
@@ -150,8 +150,8 @@ _IN_US = f"({LATENCY_MEAN.unit})"
 def _suit_latencies(
     title: str, head: Sequence[str], labels: int, figures: Sequence[Sequence[TableNumber]]
 ) -> tuple[str, tuple[str, ...], tuple[float, ...]]:
-    """Return the title and the headings with units that suit the latencies. Also return the length of the unit of each
-    column.
+    """Return the title and the headings with units that suit the latencies. Also return the size of each column's unit,
+    in units of the values.
 
     A table of a single latency has one unit. In any other table, each column has its own unit.
     """
@@ -185,7 +185,7 @@ def _address(figure: TableNumber, links: Mapping[Workload, str]) -> str:
 
 
 def shade(rows: Sequence[Sequence[float | None]]) -> tuple[tuple[float | None, ...], ...]:
-    """Return the position of each figure between the smallest (0) and the greatest figure (1).
+    """Return the position of each figure on a scale from the smallest figure (0) to the greatest figure (1).
 
     None means that the figure was not measured, or that all figures are equal. The scale is logarithmic if the greatest
     figure is more than ``WIDE_RANGE`` times the smallest. If the greatest figure is less than twice the smallest

@@ -160,7 +160,7 @@ def _until(level: RateLevel, in_rounds: bool) -> str:
 
 
 def _describe_bursts(timeline: Timeline, bursts: Bursts) -> str:
-    """Return bursts in words: ``60 bursts, idle time between them: median 44,500 IOPS, 43,900 to 94,100``."""
+    """Return a text about bursts: ``60 bursts, idle time between them: median 44,500 IOPS, 43,900 to 94,100``."""
     return (
         f"{format_count(timeline.values, 'burst')}, idle time between them: median "
         f"{format_number(bursts.median)} {QUANTITIES[timeline.quantity].unit}, "
@@ -169,7 +169,7 @@ def _describe_bursts(timeline: Timeline, bursts: Bursts) -> str:
 
 
 def _describe_drops(timeline: Timeline) -> str:
-    """Return sudden drops in words: ``3 sudden drops, the deepest from 27,000 to 120 IOPS at 5 min 00 s for 12 s``."""
+    """Return a text about drops: ``3 sudden drops, the deepest from 27,000 to 120 IOPS at 5 min 00 s for 12 s``."""
     unit = QUANTITIES[timeline.quantity].unit
     deepest: Drop = min(timeline.drops, key=lambda drop: drop.after / drop.before)
     in_rounds = timeline.recorded is Recorded.ROUNDS
@@ -189,7 +189,7 @@ def _describe_drops(timeline: Timeline) -> str:
 
 
 def _describe_spikes(timeline: Timeline, spikes: PeriodicSpikes) -> str:
-    """Return periodic spikes in words: ``Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places
+    """Return a text about periodic spikes: ``Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places
     ...``.
     """
     in_rounds = timeline.recorded is Recorded.ROUNDS

@@ -30,7 +30,7 @@ _BY_BIN = [{"field": "bin"}]
 # All bars have the same logarithmic width. The width of fio's buckets doubles at each power of two. The counts of the
 # buckets therefore have steps that the response times do not have. To avoid these steps, the I/Os of a bucket are
 # divided among the bins that the bucket overlaps. These I/Os are distributed evenly over the logarithm of the time, as
-# in the curve. The running sum is rounded, so that each bin contains a whole number of I/Os, and no I/O is lost or
+# in the curve. The cumulative sum is rounded, so that each bin contains a whole number of I/Os, and no I/O is lost or
 # counted twice.
 _BINS = [
     {"calculate": _PLACE.format("datum.lower"), "as": "from"},

@@ -270,8 +270,8 @@ class _Drawing:
             return
         known = {"filter": "isValid(datum.low) && isValid(datum.high)"}
         first: Any = self.values["scale"]
-        # If the lower end of an interval reaches 0, a logarithmic axis cannot show it. The lower end is therefore moved
-        # to the end of the axis.
+        # If the lower end of an interval reaches 0, a logarithmic axis cannot show this end. The lower end is therefore
+        # moved to the end of the axis.
         cut = {"calculate": f"max(datum.low, {first['domain'][0]})", "as": "low"}
         ends = encoding | self._from_low_to_high()
         layer = self._layer(group.name, {"type": "rule", **mark}, ends)

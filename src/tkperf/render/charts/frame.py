@@ -2,7 +2,7 @@
 
 The colours are a changed form of the palette of Okabe and Ito. Each colour has a contrast of 3:1 to a white page and to
 a dark page. The first seven colours remain different for readers with any common colour-vision deficiency. Text has the
-same colour as the text of the page, so that readers can read it on both kinds of pages.
+same colour as the text of the page, so that the text is readable on both kinds of pages.
 """
 
 from __future__ import annotations

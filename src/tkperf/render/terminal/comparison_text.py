@@ -126,8 +126,8 @@ class _Content(Enum):
 def draw_matrix(view: DecisionView, width: int, blocks: BlockLetters, most_lines: int | None = None) -> Iterator[Text]:
     """Yield the lines of the matrix. If the columns do not fit beside each other, they form blocks below each other.
 
-    If the matrix would be too long with bars, it is drawn without bars. If it is still too long, its ratios are written
-    without words.
+    If the matrix would be too long with bars, it is drawn without bars. If the matrix is still too long, the ratios are
+    written without words.
 
     Args:
         most_lines: the number of available lines. If the matrix would be longer, its cells contain values without

@@ -333,8 +333,8 @@ def _indent(label: str) -> Padding | str:
 
 
 def choose_columns(table: TableView, width: int, changing: Sequence[int | None] = ()) -> TableView:
-    """Return a list with the columns that fit. The priorities of the columns decide which columns are omitted. A column
-    without any value is always omitted first.
+    """Return a table with only the columns that fit. The priorities of the columns decide which columns are omitted. A
+    column without any value is always omitted first.
 
     Args:
         changing: fixed width of each column whose cells change from second to second. None means that the cells of a

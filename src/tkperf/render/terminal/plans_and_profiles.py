@@ -1,5 +1,5 @@
-"""Print plans, workloads and profiles in the terminal. The output contains the phases, the time, the amount and the
-cost of a run, and explanations of keys.
+"""Print plans, workloads and profiles in the terminal. The output contains the phases of a run, the time, the amount
+written, the used endurance, and explanations of keys.
 """
 
 from __future__ import annotations
