@@ -129,7 +129,7 @@ class BatchDriveResult:
 
     @property
     def is_done(self) -> bool:
-        """Return whether the run of the drive is complete and the results of the run can be read."""
+        """Return whether the run of the drive is complete, and whether the results of the run can be read."""
         return self.state.stage is DriveStage.DONE and self.result is not None
 
 
@@ -207,10 +207,11 @@ class BatchResult:
 
 
 def compare_drives(drives: Sequence[BatchDriveResult], names: Mapping[int, str]) -> tuple[tuple[ModelGroup, ...], str]:
-    """Return the cohorts of all models that have enough drives with complete runs. The largest cohort is first.
+    """Return the cohorts of all models that have enough drives with complete runs, and the reason if no such cohort
+    exists. The largest cohort is first.
 
     If the run file of a drive is damaged, the drive is not part of a cohort, because any figure that this drive lacks
-    would be missing for the whole cohort. If there are no cohorts, the second value is the reason.
+    would be missing from the results of the whole cohort. If at least one cohort exists, the reason is empty.
 
     Args:
         names: the names of the drives, with the numbers of the drives as the keys.

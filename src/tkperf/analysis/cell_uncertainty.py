@@ -93,7 +93,7 @@ def with_uncertainty(section: SectionResult, steps: Sequence[StepRecord], second
 
 
 def rounds_before(window: Sequence[int]) -> tuple[int, ...]:
-    """Return the numbers of the rounds before a window. The result contains as many rounds as the window does. The
+    """Return the numbers of the rounds before a window. The result contains up to as many rounds as the window. The
     distance between neighbouring rounds is the same as in the window.
 
     In a stream, only some slices count as rounds, so this distance may be greater than 1.

@@ -49,7 +49,7 @@ FRESH_UNTIL = {
     Recorded.SLICES: Measure(key="fresh_until_s", label="fresh out of box until", unit="s", better=NEITHER, digits=1),
 }
 AFTER_FRESH = Measure(key="after_fresh_iops", label="level after fresh out of box", unit="IOPS", better=HIGHER)
-"""The second level of a purged device, such as the level after a cache is full.
+"""The second level of the rate of a purged device, such as the rate after a cache is full.
 
 A section has this characteristic only if tkperf found such a level.
 """

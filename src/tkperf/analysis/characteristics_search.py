@@ -39,9 +39,8 @@ from tkperf.model.workload import Arrival, Workload
 from tkperf.procedures.building_blocks import ARRIVALS_SPREAD
 
 LEAST_DONE = 0.99
-"""A level has no backlog only if the device completed at least this share of the offered I/Os.
-
-The same share decides whether the device completed too few of the offered I/Os.
+"""A level has a backlog if the device completed less than this share of the offered I/Os. Random arrivals are allowed
+for, because fewer I/Os may then be due by chance.
 """
 MOST_SATURATED_RANGE = 0.20
 """The greatest allowed difference between the rates of saturated levels, as a share of the mean of these rates. The PTS
@@ -51,8 +50,8 @@ If the difference is greater, the rate of the drive falls when the offered rate 
 useful rate of the drive.
 """
 LEAST_BEHIND_S = 0.01
-"""Time in s. The number of I/Os that are offered during this time may wait without counting as a backlog. fio reports
-times with a resolution of 1 ms, and this time is ten times as long.
+"""As many I/Os as are offered during this time, in s, may wait without counting as a backlog. fio reports times with a
+resolution of 1 ms, and this time is ten times as long.
 """
 NOISE_SIGMAS = 3.0
 """The number of standard deviations by which noise can increase the number of I/Os that wait at the end of a level."""
@@ -67,7 +66,7 @@ RECOVERED_SIGMAS = 50.0
 If the earlier rate never varied, a recovered rate must not be lower than the earlier rate at all.
 """
 CLOCK_S = 0.001
-"""The resolution, in s, of the end of a slice. fio reports times in ms."""
+"""The resolution, in s, of the time at which a slice ends. fio reports times in ms."""
 RANDOM_RATE_ERROR = 0.01
 """Relative difference between the rate at which fio issues I/Os at random times (Poisson process) and the offered rate.
 """
@@ -144,7 +143,7 @@ def has_backlog(cell: CellResult) -> bool:
 
 
 def _saturation(section: SectionResult) -> Iterator[Characteristic]:
-    """Yield the last offered rate without a backlog, and the rate at saturation, for a load at several offered rates.
+    """For a load at several offered rates, yield the last offered rate without a backlog, and the rate at saturation.
 
     A single level with a backlog is ignored if the next level has no backlog, because the drive may have been busy with
     internal work for a short time. A level is saturated if it offers more than the highest rate that the drive reached
@@ -250,10 +249,11 @@ def _recovery(section: SectionResult, first: SectionResult, rate: Quantity) -> I
     """Yield the recovery time, and the lowest rate of the later slices as a share of the earlier rate.
 
     The earlier rate is the median over the slices of the first stream. A slice has reached the earlier rate if the rate
-    of the slice is no more than 5 % below this median. Without this tolerance, noise would decide which slice is the
-    first, because a rate often approaches the old level slowly. If the earlier rate hardly varied, the tolerance is
-    smaller. The recovery time is the time from the first I/O of the section to the end of the first slice that reached
-    the rate. The rate within a slice is not examined, so the true recovery time may be shorter.
+    of the slice is no more than 5 % below this median. A rate often approaches the old level slowly. Without this
+    tolerance, noise would therefore decide which slice is the first to reach the earlier rate. If the earlier rate
+    hardly varied, the tolerance is smaller. The recovery time is the time from the first I/O of the section to the end
+    of the first slice that reached the rate. The rate within a slice is not examined, so the true recovery time may be
+    shorter.
     """
     workload = section.cells[0].workload
     earlier = [value for one in first.slices if (value := one.values.value(rate)) is not None]
@@ -304,8 +304,8 @@ def _find_measured(section: SectionResult) -> _Measured:
 
 
 def _unit(timeline: Timeline) -> Recorded:
-    """Return the kind of record in which the places of a timeline are counted. The result is rounds for a timeline of
-    rounds. For timelines of slices and of one-second samples, whose places are times, the result is slices.
+    """Return ``ROUNDS`` if the places of a timeline are numbers of rounds. If the places are times, as for slices and
+    for one-second samples, return ``SLICES``.
     """
     return Recorded.ROUNDS if timeline.recorded is Recorded.ROUNDS else Recorded.SLICES
 

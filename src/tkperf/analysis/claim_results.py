@@ -353,7 +353,7 @@ def _is_certain(state: ClaimState, sign: str, difference: Uncertainty) -> bool |
 
 
 def _doubt_of_lower_limit(state: ClaimState, by_round: Sequence[ClaimState]) -> str | None:
-    """Return the remaining doubt in words if only a lower limit of the uncertainty is known. The computed interval
+    """Return, in words, the doubt that remains if only a lower limit of the uncertainty is known. The computed interval
     excludes the limit of the claim, but the true interval may be wider.
 
     None means that no doubt remains, because the value of every single round agrees with the state.

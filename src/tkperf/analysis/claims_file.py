@@ -158,7 +158,7 @@ def _require_limit(limit: float, where: str) -> None:
 
 def _require_promise(claim: Claim, where: str) -> None:
     """Check that a claim contains exactly one promise. The promise is a limit or the absence of a characteristic. A
-    claim about a cell without a stream must also contain the mix and the block size.
+    claim about a cell must also contain the mix and the block size, unless the claim names a stream.
     """
     of_course = claim.metric in CHARACTERISTICS
     limits = sum((claim.at_least is not None, claim.at_most is not None, claim.not_found))

@@ -26,8 +26,8 @@ from tkperf.model.throttling import (
 _LEAST_RATIO, _MOST_RATIO = 0.5, 2.0
 # Smaller amounts are not compared, because the counter of a drive may use a large unit.
 _LEAST_WRITTEN_BYTES = 100_000_000
-# Time in s. If a reading is up to this time before or after a period, the reading is still used for the start or the
-# end of the period.
+# A reading that is at most this time, in s, before or after a period is still used for the start or the end of the
+# period.
 _BEYOND_S = 60.0
 
 

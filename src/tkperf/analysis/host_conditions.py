@@ -10,8 +10,8 @@ from operator import attrgetter
 
 from tkperf.model.host_use import HostUse
 
-# Levels of a finding. The first two levels make the result doubtful. The third level means that tkperf could not find
-# out the state.
+# Levels of a finding. A finding with one of the first two levels makes the result doubtful. The third level means that
+# tkperf could not determine the state.
 DISTURBS, ADVICE, UNKNOWN = "would disturb", "advice", "not known"
 
 

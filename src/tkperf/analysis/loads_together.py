@@ -36,7 +36,7 @@ def find_rate(workload: Workload) -> Quantity:
 
 
 def is_latency_sought(workload: Workload) -> bool:
-    """Return whether the latency is the main result of a load. The result is true for flushes and for loads with an
+    """Return whether the latency is the main result of a load. This is the case for flushes and for loads with an
     offered rate, because the rate of these I/Os is set in advance.
     """
     return workload.offered_iops is not None or workload.flushes

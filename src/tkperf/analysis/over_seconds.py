@@ -24,10 +24,11 @@ from tkperf.model.record import LeftOut, RunRecord, StepKind, StepRecord, TestRe
 from tkperf.model.workload import Arrival, Workload
 
 CLOCK_S = 0.001
-"""Resolution of the end of a sample, in s. fio reports times in ms, so tkperf cannot detect shorter waits."""
+"""Resolution, in s, of the time at which a sample ends. fio reports times in ms, so tkperf cannot detect shorter waits.
+"""
 LEAST_SECONDS_OF_LEVEL = 4
-"""The smallest number of one-second samples for a median backlog. If a level has fewer samples, only the end of the
-level is judged, because its second half is too short.
+"""The smallest number of one-second samples for a median backlog. If a level has fewer samples, the second half of the
+level is too short, so only the end of the level is judged.
 """
 
 

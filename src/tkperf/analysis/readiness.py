@@ -1,7 +1,7 @@
 """Verdicts before a run: whether a device can be tested, whether this host can measure, and which settings of the host
 must still be changed.
 
-Each function takes the document that ``--json`` prints as its argument.
+The argument of each function is the document that ``--json`` prints.
 """
 
 from __future__ import annotations

@@ -164,8 +164,8 @@ def find_verdict(record: RunRecord) -> VerdictState:
 
 
 def _count_disturbed_steps(record: RunRecord) -> int | None:
-    """Return the number of disturbed steps, including fills. None means that the run was not observed, such as the run
-    of a simulated drive.
+    """Return the number of disturbed steps, including fills. None means that the run was not observed, which is the
+    case for a simulated drive.
     """
     steps = [step for test in record.tests for step in test.steps]
     disturbed = sum(bool(find_doubtful(step.disturbances or ())) for step in steps)

@@ -160,7 +160,9 @@ def _prefer_whole(details: Sequence[CellDetail]) -> list[CellDetail]:
 
 
 def _reach(named: Sequence[CellDetail], asked: PartSelection) -> str:
-    """Return, in words, the existing parts of the requested kind, such as the first and the last round."""
+    """Return a sentence about the parts that exist: the lowest, the highest and the nearest level if a level was
+    requested, otherwise the last round and the last second.
+    """
     levels = sorted({level for detail in named if (level := detail.workload.offered_iops) is not None})
     asked_level = asked.level
     if asked_level is not None:

@@ -48,7 +48,7 @@ class DriveShown(msgspec.Struct, frozen=True, kw_only=True):
     """A drive as tkperf shows it to the user before consent. The process of the drive reads these facts.
 
     Attributes:
-        number: the place of the drive in the batch, counted from 1.
+        number: the number of the drive in the batch, counted from 1.
         name: the name of the run.
         host: the host to which the drive is attached. None means this host.
         slot: the slot of the drive, as the user or the host names it.

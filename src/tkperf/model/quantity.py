@@ -76,7 +76,7 @@ class Quantity(Measure):
     """A quantity that is measured for a workload.
 
     Attributes:
-        short: the name in a table in which the table head contains the unit.
+        short: the name in tables whose head contains the unit.
         over: the rule that combines the rounds of a window, in words, such as the mean of the rounds or the greatest
             value.
         combine: the function that computes the value from the rounds of a window. The function returns None if the

@@ -279,7 +279,7 @@ class Resumption:
             running.
         section: section of the interrupted part. None means that no part was interrupted.
         round_number: number of the repeated round. The number is set only with ``GoesOn.ROUND``.
-        set_aside_from: number of the first row in the log of the test whose measurement was repeated. No result is
+        set_aside_from: number of the first row, in the log of the test, whose measurement was repeated. No result is
             computed from the rows from ``set_aside_from`` to ``set_aside_to``. None means that no measurement was
             repeated.
         set_aside_to: number of the last log row at the time of the resumption.
@@ -327,7 +327,9 @@ class Resumption:
         return self.resumed_s - self.stopped_s
 
     def sets_aside(self, sequence: int) -> bool:
-        """Return whether the measurement in the row with this number in the log of the test was repeated."""
+        """Return whether the measurement in a row was repeated. ``sequence`` is the number of the row in the log of the
+        test.
+        """
         first, last = self.set_aside_from, self.set_aside_to
         return first is not None and last is not None and first <= sequence <= last
 

@@ -90,7 +90,7 @@ def require_same_device(recorded: Facts, now: Facts) -> None:
 
 
 def find_differences(before: Facts, now: Facts, when: When) -> Iterator[str]:
-    """Yield the differences between two readings of a device's facts as texts. If both readings describe the same
+    """Yield a text for each difference between two readings of a device's facts. If both readings describe the same
     device, the function yields no text.
     """
     if before.get("kind") != now.get("kind"):

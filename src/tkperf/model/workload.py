@@ -378,7 +378,9 @@ class Workload:
 
     @property
     def zones_text(self) -> str:
-        """Return the zones as pairs of percent of accesses / percent of the range, such as ``50/5 30/15 20/80``."""
+        """Return the zones as text, such as ``50/5 30/15 20/80``. Each pair consists of the percentage of the accesses
+        and the percentage of the range.
+        """
         return " ".join(f"{zone.access_percent}/{zone.range_percent}" for zone in self.zones)
 
 

@@ -87,8 +87,8 @@ def at_each_mix_and_size(
 
 
 def unjudged(section: str, because: str, window: Iterable[int] = ()) -> SectionOutcome:
-    """Return the outcome of a section for which the steady-state rule was not applied. ``because`` is the reason why
-    the section ended.
+    """Return the outcome of a section to which the steady-state rule was not applied. ``because`` is the reason why the
+    section ended.
     """
     return SectionOutcome(section=section, window=tuple(window), verdict=None, ended_because=because)
 

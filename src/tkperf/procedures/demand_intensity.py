@@ -69,8 +69,8 @@ class DemandGridTable(SteppedTable, frozen=True, kw_only=True):
     """The grid of ``jobs`` (outer loop) and ``io_depths``, and the phases before and after the grid.
 
     ``tracking_jobs`` and ``tracking_io_depth`` are the demand at which steady state is judged. Preconditioning and the
-    writes before each round use the same demand. ``latency_ceiling_ms`` is the highest mean latency of the demands from
-    which the maximum and the middle are chosen.
+    writes before each round use the same demand. The maximum and the middle are chosen among the demands whose mean
+    latency is below ``latency_ceiling_ms``.
     """
 
     read_percent: Annotated[Percent, means("R/W mix of the grid (share of reads, in %)")]

@@ -488,8 +488,8 @@ def fit_to_sector(profile: Profile, logical_block_bytes: int, tests: Sequence[Te
         The fitted profile, and a warning for each test from which a block size was omitted.
 
     Raises:
-        UsageError: a test to run needs a block size that is not a multiple of the sector. The message lists the tests
-            that can run.
+        UsageError: a selected test needs a block size that is not a multiple of the sector size. The message lists the
+            tests that can run.
     """
     tables = {table for test in tests for table in test.tables}
     fitted = profile.with_tables(*(profile.table(table).fitted(logical_block_bytes) for table in tables))

@@ -49,7 +49,8 @@ def _suite(name: str) -> dict[str, Test]:
     return {test.name: test for test in TESTS if name in test.suites}
 
 
-# These words have another meaning in places that accept the name of a test: all tests, and imported runs of fio.
+# These words have another meaning in places that accept the name of a test. The first word means all tests, and the
+# second word means an imported run of fio.
 _NOT_FOR_TESTS = (ALL_TESTS, "fio")
 
 

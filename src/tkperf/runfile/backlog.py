@@ -30,7 +30,7 @@ READER_WAIT_S = 1.0
 # The interval between attempts to write while the measurement continues, and the duration of each attempt.
 REWRITE_EVERY_S = 5.0
 REWRITE_TAKES_S = 0.5
-# For comparison: as entries in memory, the samples of a day and a half use about 20 MB.
+# For comparison, the samples of a day and a half use about 20 MB of memory while they wait as entries.
 MOST_WAITING_BYTES = 256 << 20
 LONGEST_BACKLOG_S = 24 * 3600.0
 # At the end of the run no measurement is running, so tkperf waits until a user has freed space.

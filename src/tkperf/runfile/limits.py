@@ -5,7 +5,7 @@ Examples are pages that are listed many times, text that all rows share, compres
 a table, and a million warnings. With such content, the reader of a file of 2 MB could need gigabytes and hours.
 docs/reference/run-file.md lists the limits. Each limit is at least ten times the amount that the largest run of 24
 hours needs (tests/runfile/test_limits.py). If a file is larger than USUAL_FILE_BYTES, its limits are larger in
-proportion. A run of 16 loads at the same time counts as 17 runs. Each of its steps has rows, seconds and histograms for
+proportion. A run with 16 simultaneous loads counts as 17 runs. Each of its steps has rows, seconds and histograms for
 each load and for their sum. The file of such a run is larger by the same factor, and so are the limits.
 """
 
@@ -50,7 +50,7 @@ MOST_ROWS = {
     "warning": 10_000,
     "resumption": 1000,
 }
-"""The limit of the number of rows in each table, for a file of the usual size."""
+"""The limit for the number of rows in each table, for a file of the usual size."""
 MOST_SECTIONS, MOST_DRIVES, MOST_DISTURBANCES_OF_A_STEP, MOST_LEFT_OUT = 1000, 256, 1000, 60_000
 # A combination consists of up to 16 streams.
 MOST_STREAMS_OF_A_STEP = 64
@@ -70,7 +70,7 @@ MOST_STEPS_TIMES_SECTIONS, MOST_STEPS_TIMES_WORKLOADS = 12_000_000, 30_000_000
 # The limit of curves and tables in the plans of all tests. Each of them is counted once for each workload, or step, of
 # its section.
 MOST_PLANNED_VALUES, MOST_PLANNED_POINTS = 100_000, 2_000_000
-# The limit of tables and indexes in the database. A run file has 16.
+# The limit for the number of tables and indexes in the database. A run file has 18 tables and 6 indexes.
 _MOST_TABLES = 100
 
 # Limits of the characters in a value. The first limit is for most texts, and the second limit for texts that contain
@@ -189,7 +189,7 @@ class Meter:
         return self.exhausted
 
     def count_row(self, table: str, row: Mapping[str, Any]) -> None:
-        """Count a row of a table. ``row`` contains the values by column."""
+        """Count a row of a table. ``row`` contains the values, keyed by the names of the columns."""
         cost = ROW_BYTES.get(table, _SMALL_ROW_BYTES)
         values = tuple(row.values())
         types = tuple(map(type, values))

@@ -178,8 +178,8 @@ class RunFile:
         return is_being_written(self._path)
 
     def _newest_seconds(self, steps: Sequence[tuple[int, StepRecord]]) -> dict[int, NewestSamples]:
-        """Return the newest seconds of the newest steps, by sequence number. A step whose seconds cannot be
-        read is omitted.
+        """Return the newest seconds of the newest steps, keyed by the sequence number of the step. A step whose seconds
+        cannot be read is omitted.
         """
         found, left = dict[int, NewestSamples](), MOST_NEWEST_SECONDS
         for sequence, step in reversed(steps[-MOST_NEWEST_STEPS:]):

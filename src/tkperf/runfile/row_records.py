@@ -33,7 +33,7 @@ _TABLES = ("profile", "options", "device")
 
 T = TypeVar("T")
 Columns = dict[str, Any]
-"""A row, as the value of each column by the column's name."""
+"""A row: the value of each column, keyed by the name of the column."""
 
 # msgspec cannot express "finite", so the greatest finite number is used as the limit.
 _MOST = sys.float_info.max
@@ -87,7 +87,9 @@ class PlainFields:
         self.types = {prefix + name: type_ for name, type_ in types.items()}
 
     def columns(self, record: object) -> Columns:
-        """Return the values of a record's fields by column. Additional columns are None."""
+        """Return the values of a record's fields, keyed by the names of the columns. The value of an additional column
+        is None.
+        """
         return {column: getattr(record, name, None) for name, column in self._columns.items()}
 
     def parse(self, columns: Mapping[str, Any]) -> dict[str, Any]:

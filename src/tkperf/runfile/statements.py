@@ -353,8 +353,8 @@ _PARSERS: dict[str, Callable[[Columns], object]] = {
 
 
 def _find_impossible(table: str, row: Columns) -> dict[str, str]:
-    """Return the columns of a row whose values a reader would not accept, each with the reason. A reader accepts NULL
-    instead.
+    """Return each column of a row that contains a value that a reader would not accept, with the reason. A reader
+    accepts NULL instead.
     """
     if table == "step":
         return parse_step(row)[1]

@@ -245,7 +245,7 @@ class _StepUnderWay:
 
 
 class RunFileWriter:
-    """A writer that stores a run while it runs. One process writes, and any process may read at the same time.
+    """A writer that stores a run during the measurement. One process writes, and any process may read at the same time.
 
     When a call with a finished step returns, the file contains the step durably, because the journal is synced. A kill
     or a power failure loses no more than the last minute of the running step. More can be lost only while the file

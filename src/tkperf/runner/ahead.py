@@ -63,8 +63,7 @@ class Ahead:
     def next(
         self, phase: Phase, answer: Callable[[Measurement], Answer], planned_s: float | None = None
     ) -> Next | None:
-        """Return the loads that may follow the current phase, or its last step. None means that no load can be
-        prepared.
+        """Return the loads that may follow the last step of the current phase. None means that no load can be prepared.
 
         Args:
             answer: a function that returns the answer to the phase, given the measurement of the phase's last step.
@@ -133,7 +132,7 @@ class Ahead:
         return first if isinstance(first, Round | Continuous) else None
 
     def left_s(self, case: Case) -> float:
-        """Return the remaining time of the run in seconds after the beginning of the current phase, in the best or the
+        """Return the time, in seconds, from the beginning of the current phase to the end of the run in the best or the
         worst case.
         """
         if case not in self._left_s:

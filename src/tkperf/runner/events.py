@@ -308,7 +308,8 @@ class Delta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """The state of a run, determined without reading its steps, because a run may have thousands of steps.
+    """The state of a run. tkperf determines the state without reading the steps, because a run may have thousands of
+    steps.
 
     Attributes:
         record: the run without its log. The record contains no steps, purges or verdicts.

@@ -89,8 +89,8 @@ def _missing(run: RunParts, position: int) -> Iterator[Test]:
 def _end(run: RunParts, status: RunStatus, because: str | None, telemetry: RunTelemetry) -> None:
     """Stop the engine, read the drives' logs once more, and report the end to every observer."""
     run.engine.close()
-    # An observer that has failed still receives the end of the run. If a tool does not answer during this time, the
-    # user can end the wait with Ctrl-C.
+    # If an observer fails during this call, every observer still receives the end of the run. If a tool that reads a
+    # drive's log does not answer, the user can end the wait with Ctrl-C.
     with suppress(TkperfError, KeyboardInterrupt):
         telemetry.finish()
     event = RunEnded(status=status, because=because, ended_utc=datetime.now(UTC).isoformat(timespec="seconds"))

@@ -82,7 +82,7 @@ class _Document:
 class _Excess:
     """The bytes, read and written, that the device counted in addition to fio's bytes, up to a moment of the step.
 
-    The count begins when the device appeared.
+    The bytes are counted from the moment at which the device appeared.
 
     Attributes:
         fio_bytes: the bytes of fio, reads and writes together.

@@ -62,7 +62,8 @@ def reach(path: Path, *, makes_folder: bool = False, look_only: bool = False) ->
 
     Args:
         makes_folder: whether to create the folder of the file if it is missing. Its parent folder must exist.
-        look_only: whether to leave a missing folder missing. The result is then the parent folder.
+        look_only: whether a folder that ``makes_folder`` would create is not created. If this folder is missing, the
+            result is its parent folder.
 
     Raises:
         UsageError: the folder of the file does not exist, or the path contains another user's link or pipe.

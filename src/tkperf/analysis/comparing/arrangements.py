@@ -46,8 +46,8 @@ class CohortDistribution:
             six values.
         lower_quartile, upper_quartile: limits between which half of the values lie.
         scores: modified z-score of each value, or None if there are fewer than five values.
-        outlier_low, outlier_high: limits of outliers. A value outside these limits is an outlier unless its uncertainty
-            interval contains the median. None means that there are fewer than five values.
+        outlier_low, outlier_high: limits for the search for outliers. A value outside these limits is an outlier,
+            unless its uncertainty interval contains the median. None means that there are fewer than five values.
     """
 
     count: int
@@ -89,15 +89,16 @@ def describe_distribution(values: Sequence[float]) -> CohortDistribution:
 
 
 def _estimate_sigma(deviations: Sequence[float]) -> float:
-    """Return the estimate of the standard deviation by which the modified z-score divides. The estimate is MAD /
+    """Return the estimate of the standard deviation that is the divisor of the modified z-score. The estimate is MAD /
     0.6745. If the MAD is 0, the mean absolute deviation is used instead of the MAD.
     """
     return _SIGMAS_OF_MAD * median(deviations) or _SIGMAS_OF_MEAN * sum(deviations) / len(deviations)
 
 
 def _rank_of_median(count: int) -> int | None:
-    """Return the number of ordered values that lie outside the 95 % interval of the median, counted at one end. Each
-    value is below the true median with a probability of one half.
+    """Return how many of the lowest values lie below the 95 % interval of the median. The same number of the highest
+    values lies above the interval. None means that there are too few values for an interval. Each value is below the
+    true median with a probability of one half.
     """
     return _left_out([comb(count, number) / 2**count for number in range(count // 2)])
 
@@ -112,10 +113,12 @@ def _left_out(chances: Sequence[float] | FloatArray) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """A straight line fitted with the method of Theil and Sen.
+    """A straight line through values, fitted with the method of Theil and Sen. The place of a value is its position on
+    the horizontal axis, such as the time of a run.
 
     Attributes:
-        slope: median of the slopes between all pairs of values, for each unit of place.
+        slope: median of the slopes between all pairs of values. A slope is the change of the value for each unit of the
+            places.
         low, high: 95 % interval of the slope, or None if there are too few values or two values have the same place.
         at, level: a point of the line. ``at`` is the median of the places, and ``level`` is the value of the line at
             this place.
@@ -160,8 +163,8 @@ def find_trend(places: Sequence[float], values: Sequence[float]) -> Trend | None
 
 
 def _rank_of_slopes(count: int) -> int | None:
-    """Return the number of ordered slopes that lie outside the 95 % interval, counted at one end. None means that there
-    are too few values for an interval.
+    """Return how many of the lowest slopes lie below the 95 % interval. The same number of the highest slopes lies
+    above the interval. None means that there are too few values for an interval.
     """
     # The array contains the probabilities that 0, 1, 2 ... pairs are out of order. In a random order, all possible
     # numbers of earlier values that exceed a given value have the same probability.

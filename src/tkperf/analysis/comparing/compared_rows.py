@@ -49,7 +49,7 @@ class Change(StrEnum):
     BETTER = "better"
     WORSE = "worse"
     DIFFERENT = "different"
-    """The measure has neither a better nor a worse direction."""
+    """The values differ, but for this measure neither a higher nor a lower value is better."""
     WITHIN_NOISE = "within noise"
     INCONCLUSIVE = "inconclusive"
     NOT_COMPARABLE = "not comparable"
@@ -214,8 +214,8 @@ FRESH_PART = "fresh out of box"
 STEADY_PART = "steady"
 LAST_PART = "last quarter"
 _LEAST_SLICES = 2
-# Smallest number of slices with a range. For two equal runs, the ranges of three slices of each run are separate by
-# chance in 1 of 10 cases. The ranges of four slices are separate in 1 of 35 cases.
+# The smallest number of slices from which a range is computed. For two equal runs, the ranges of three slices of each
+# run are separate by chance in 1 of 10 cases. The ranges of four slices are separate in 1 of 35 cases.
 _FEWEST_RANGED = 4
 _KINDS = {LevelKind.FRESH: FRESH_PART, LevelKind.STEADY: STEADY_PART}
 LEVELS_OF = {FRESH.key: FRESH_PART, STEADY.key: STEADY_PART}
@@ -428,8 +428,8 @@ def _of_grids(test: str, sections: Sequence[SectionResult]) -> Iterator[Compared
 
 
 def _entry_of_grid(grid: InterferenceGrid, write_bytes_per_s: float) -> Entry:
-    """Return the highest rate of reads of a run, or the known bound of this rate. The result also contains the marks of
-    the cells that decide this value.
+    """Return the highest rate of reads of a run, or the known bound of this rate. The result also contains the
+    disturbances of the cells that decide this value, and states whether the host limited these cells.
     """
     bounds = grid.reads_during(write_bytes_per_s)
     around = (point for point in grid.limit if point.write_bytes_per_s >= write_bytes_per_s)

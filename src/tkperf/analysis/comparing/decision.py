@@ -174,8 +174,8 @@ def rank(
     """Return a cell for each run, and the numbers of the ranked runs in groups, the best first.
 
     Args:
-        unranked: the reasons why runs must not be ranked, by the numbers of the runs. A run without a value is never
-            ranked. If any run has an interval, a run without an interval is not ranked.
+        unranked: the reasons why runs must not be ranked, with the numbers of the runs as the keys. A run without a
+            value is never ranked. If any run has an interval, a run without an interval is not ranked.
     """
     reasons = {number: Unranked.NOT_MEASURED for number, entry in enumerate(entries) if entry.value is None}
     reasons = {**unranked, **reasons}

@@ -31,8 +31,8 @@ FEWEST_FIXED = 3
 _MOST_FIGURES = 8
 LEAST_OF_FILLS = 0.8
 """The kept rate of a stream is its rate in the last quarter, in percent of the rate fresh out of the box. Kept rates
-can be compared only if the streams wrote similar amounts. A stream is too short if its number of fills is less than
-this share of the number of fills by the longest stream.
+can be compared only if the streams wrote similar amounts. Each stream fills the active range a certain number of times.
+A stream is too short if its number is less than this share of the number for the longest stream.
 """
 
 
@@ -86,8 +86,8 @@ class _Finder:
                 self._values.setdefault((value.key, value.load), {}).setdefault(place, []).append((number, value))
 
     def find_fixed(self, fixed: FixedFigure) -> DecisionFigure | None:
-        """Return a fixed figure from the section in which most runs have a value. If fewer than two runs measured a
-        figure of writes in a test, the rate of a stream of writes is used.
+        """Return a fixed figure from the section in which the greatest number of runs have a value. If fewer than two
+        runs measured a figure of writes in a test, the rate of a stream of writes is used.
         """
         best: tuple[_Place, _Runs] | None = None
         for load in range(len(fixed.loads)):
@@ -100,8 +100,8 @@ class _Finder:
 
     def _of_load(self, key: str, load: int) -> Iterator[tuple[_Place, _Runs]]:
         """Yield the values of a load for each section or phase in which the load was measured. If there are several
-        demands, yield the values at the demand that most runs have in common. If several demands are equally common,
-        the greatest of these demands is used.
+        demands, yield the values at the demand that the greatest number of runs have in common. If several demands are
+        equally common, the greatest of these demands is used.
         """
         for place, values in self._values.get((key, load), {}).items():
             varying = {axis for _, value in values for axis in value.varying}
@@ -193,8 +193,8 @@ class _Finder:
 def _choose(
     best: tuple[_Place, _Runs] | None, candidates: Iterator[tuple[_Place, _Runs]]
 ) -> tuple[_Place, _Runs] | None:
-    """Return the candidate for which most runs have a value. The earlier candidate ``best`` is kept if at least two
-    runs have a value for ``best``, or if no new candidate has more runs.
+    """Return the candidate for which the greatest number of runs have a value. The earlier candidate ``best`` is kept
+    if at least two runs have a value for ``best``, or if no new candidate has more runs.
     """
     if best is not None and len(best[1]) > 1:
         return best
@@ -228,8 +228,9 @@ def _find_sections(results: Sequence[RunResult], test: str, name: str) -> dict[i
 
 
 def find_short(fills: Iterable[float | None]) -> tuple[bool, ...]:
-    """Return for each stream whether the stream filled the drive clearly less often than the longest stream. ``fills``
-    contains the number of fills by each stream, or None if the number is not known.
+    """Return, for each stream, whether the stream filled the active range clearly less often than the longest stream.
+    ``fills`` contains, for each stream, how often the stream filled the active range, or None if this number is not
+    known.
     """
     several = tuple(fills)
     most = max((one for one in several if one is not None), default=0.0)

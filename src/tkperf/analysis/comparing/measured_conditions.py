@@ -58,7 +58,7 @@ def _table(result: RunResult, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _flat(key: str, value: object) -> Iterator[tuple[str, str]]:
-    """Yield the keys and values of nested tables as flat keys. The tables of a list are numbered from 1, as in
+    """Yield each value of nested tables together with a flat key. The tables of a list are numbered from 1, as in
     ``phases.2.step_s``.
     """
     if isinstance(value, dict):

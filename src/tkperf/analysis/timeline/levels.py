@@ -136,8 +136,8 @@ class Levels:
     """The phases of a series.
 
     Attributes:
-        settled: whether the end is flat. Otherwise the last phase is a transition that has not ended, or a second level
-            that began only recently.
+        settled: whether the series is flat at its end. If not, the last phase is a transition that has not ended, or a
+            second level that began only recently.
         end_change_percent: fitted change over the last quarter, in percent of the median of this quarter. A negative
             value means that the rate falls.
         end_noise_percent: change over the last quarter that noise alone can explain, in percent of the same median.
@@ -243,9 +243,9 @@ class _End:
         noise: noise of the last quarter.
         change: fitted change over the last quarter.
         begin: first index of the part at the last level, or None if the series is not settled.
-        is_level_throughout: whether no other level precedes that part, and a line fitted through the whole series
-            neither rises nor falls.
-        is_too_short: whether the last quarter has too few values to decide whether it is flat.
+        is_level_throughout: whether no other level precedes the part at the last level, and a line fitted through the
+            whole series neither rises nor falls.
+        is_too_short: whether the last quarter has too few values to decide whether the last quarter is flat.
     """
 
     value: float
@@ -341,7 +341,9 @@ def _reduced(series: Series, part_length: int) -> Series:
 
 
 def _count_inside(outside: NDArray[np.bool_], longest: int) -> int:
-    """Return the number of values before the series leaves the band too often, or for more than ``longest`` values."""
+    """Return the number of values before the series leaves the band around a level too often, or for more than
+    ``longest`` values. ``outside`` contains, for each value, whether the value lies outside the band.
+    """
     edges = np.flatnonzero(np.diff(np.concatenate(([False], outside, [False])).astype(np.int8)))
     starts, ends = edges[0::2], edges[1::2]
     count = outside.size

@@ -119,8 +119,8 @@ def build_from_spread(value: float, spread: Spread, basis: Basis, *, at_least: b
 
 
 def build_from_resolution(value: float, step: float) -> Uncertainty:
-    """Return the uncertainty of a value that is known only with a resolution of ``step``. The distribution within a
-    step is uniform (GUM F.2.2.1).
+    """Return the uncertainty of a value that is known only with the resolution ``step``. The true value has a uniform
+    distribution over an interval of this width (GUM F.2.2.1).
     """
     standard = step / 12**0.5
     half = coverage_factor() * standard

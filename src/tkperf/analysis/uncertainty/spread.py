@@ -14,10 +14,11 @@ Neighbouring seconds of a drive are also correlated, because garbage collection 
 seconds contain less information than n independent values. The method computes the means of blocks of neighbouring
 values. The means of longer blocks are less correlated. The computed uncertainty grows with the length of the blocks
 until the blocks are independent, and then stays the same (Flyvbjerg and Petersen 1989). The tried lengths B are 1, 2, 4
-and so on. The result is that of the shortest length with B**3 > 2 n (u_B / u_1)**4, which exceeds the time of the
-correlation (Lee et al. 2011). Here n is the number of values of the longest piece, because no block is longer than a
-piece. If no length fulfils this condition, the series is correlated over a longer time than the series can show. In
-this case, the greatest uncertainty is a lower limit.
+and so on. The method uses the uncertainty u_B for the shortest length that fulfils the condition B**3 > 2 n (u_B /
+u_1)**4. This length exceeds the time for which values are correlated (Lee et al. 2011). In the condition, n is the
+number of values of the longest piece, because no block is longer than a piece. If no length fulfils the condition, the
+values are correlated over a longer time than the series can show. In this case, the method uses the greatest
+uncertainty, which is only a lower limit.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class Disturbance:
 
 
 def describe_count(code: DisturbanceCode, steps: int) -> str:
-    """Return the number of steps with a disturbance, such as ``2 steps with other I/O on the device``."""
+    """Return the number of disturbed steps and the disturbance, such as ``2 steps with other I/O on the device``."""
     return f"{format_count(steps, 'step')}{_JOINTS.get(code, ' with')} {WORDS[code]}"
 
 
@@ -238,7 +238,7 @@ class Side:
         """
         whole_bytes = max(0.0, self.foreign_bytes - self.open_bytes)
         # Foreign bytes well within the step are also foreign bytes of the whole step. If the whole step has no foreign
-        # bytes, a status document of fio was only read late.
+        # bytes, the foreign bytes within the step only show that tkperf read a status document of fio late.
         if self.foreign_bytes + self.blurred_bytes <= 0:
             return whole_bytes
         return max(whole_bytes, self.inner_bytes - self.outstanding_bytes - DOCUMENT_S * self.bytes_per_s)
@@ -285,8 +285,8 @@ class Compared:
 
     @property
     def limit_bytes(self) -> float:
-        """Return the limit that the foreign bytes must exceed, after the bytes that timing leaves uncertain are
-        subtracted.
+        """Return the limit above which foreign bytes are a disturbance. Only bytes that are certainly foreign are
+        compared with this limit.
         """
         return max(FOREIGN_SHARE * self.fio_bytes, LEAST_FOREIGN_BYTES)
 

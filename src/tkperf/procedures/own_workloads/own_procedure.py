@@ -80,7 +80,7 @@ class _Setting:
         return self.together(phase.together) if phase.load is None else self.workload(self.loads[phase.load])
 
     def require_regions(self) -> None:
-        """Check, before the first phase, that the part of each load fits into the active range.
+        """Check, before the first phase, that the part of the range that each load uses fits into the active range.
 
         Raises:
             InputFileError: a part is empty, or lies beyond the end of the active range.

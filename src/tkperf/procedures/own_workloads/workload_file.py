@@ -194,7 +194,7 @@ def table_type(name: str) -> type[OwnWorkloadTable]:
 
 
 def table_types(keys: Iterable[str]) -> tuple[type[OwnWorkloadTable], ...]:
-    """Return the table types of the user's tests whose keys a profile contains."""
+    """Return the table type of each user-defined test whose key is among the keys of a profile."""
     names = (key.removeprefix(KEY_PREFIX) for key in keys if key.startswith(KEY_PREFIX))
     return tuple(map(table_type, names))
 
