@@ -79,7 +79,7 @@ def work(read_percent: int = 0, block_size_bytes: int = 4096, *, jobs: int = 1, 
 
 
 def at(section: SectionResult | RoundResult, read_percent: int, block_size_bytes: int) -> CellResult:
-    """Return the only cell of a section with this mix and block size."""
+    """Return the cell with this mix and block size. The section must contain exactly one such cell."""
     (found,) = [
         cell
         for cell in section.cells
@@ -152,8 +152,8 @@ def view_of(path: Path, user_facts: UserFacts = NO_USER_FACTS) -> ReportView:
 
 
 def number_of(fact: str) -> float:
-    """Return the number at the beginning of a fact. The report rounds this number according to the width of the
-    interval of the number.
+    """Return the number at the beginning of a fact. The report rounds this number. The number of digits depends on the
+    width of the number's interval.
     """
     return float(fact.split(" ", maxsplit=1)[0].replace(",", ""))
 

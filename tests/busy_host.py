@@ -29,7 +29,7 @@ class BusyHost:
     began: list[StepStarted] = field(default_factory=list)
 
     def __call__(self, event: Event) -> None:
-        """Observe an event. When a step begins, decide whether the host is busy."""
+        """Observe an event. When a step begins, decide whether the host is busy during this step."""
         if isinstance(event, StepStarted):
             self._pass()
             self.began.append(event)

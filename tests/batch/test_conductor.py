@@ -48,7 +48,7 @@ class Batch:
         return work
 
     def conduct(self) -> Ledger:
-        """Run the batch in this process until the batch ends. Return the ledger of the batch, which is still open."""
+        """Run the batch in this process until the batch ends. Return the open ledger of the batch."""
         held = [one.found for one in self.processes.members]
         neighbours = Neighbours(request=self.request, held=held, allowed=frozenset({0}), cores={})
         ledger = Ledger.create(self.path, self.request, ())

@@ -52,7 +52,9 @@ def test_a_line_for_each(lines: list[str], others: list[str], ending: str) -> No
 
 @given(st.sets(st.sampled_from(LINES)), st.lists(st.sampled_from(LINES), max_size=3))
 def test_nothing_else_confirms(lines: set[str], more: list[str]) -> None:
-    """The file confirms the drives only if it names exactly the drives that are erased, each of them once."""
+    """The file confirms the drives only if it names exactly the drives that the batch would erase, and names each of
+    these drives once.
+    """
     text = "\n".join([*sorted(lines), *more])
     sound = sorted([*lines, *more]) == sorted(LINES)
     assert sound is not any(find_faults(text, SHOWN))

@@ -31,7 +31,7 @@ class Host:
         self._count = 0
 
     def add(self, name: str, *, under: str = "", **attributes: str | None) -> Path:
-        """Add a disk, or a partition of the disk ``under``, and return its device node."""
+        """Add a disk, or a partition of the disk ``under``. Return the device node of the new disk or partition."""
         self._count += 1
         number = f"4000:{self._count}"
         folder = self.root / "sys/devices" / under / name
@@ -68,7 +68,7 @@ def assert_fault(drive: FoundDrive, kind: type[Exception], *words: str) -> None:
 
 
 def test_names_of_every_kind(host: Host) -> None:
-    """Each form of name identifies the right drive. A whole drive has its serial number."""
+    """Each form of name identifies the right drive. For a whole drive, its serial number is also found."""
     disks = [host.add(name, device__serial=f"S{name}") for name in ("sda", "sdb", "sdc")]
     link = host.root / "dev/disk/by-id/ata-C"
     link.symlink_to(disks[2])
@@ -100,7 +100,7 @@ def test_a_serial_number_that_no_drive_has(host: Host) -> None:
 
 
 def test_a_serial_number_of_several(host: Host) -> None:
-    """A serial number that two devices share selects neither of them. The error names both devices."""
+    """A serial number that two devices share selects neither device. The error names both devices."""
     host.add("sda", device__serial="X1")
     host.add("sdb", device__serial="X1")
     assert_fault(host.find("X1")[0], UsageError, "2 devices report", "/dev/sda", "/dev/sdb")
@@ -223,8 +223,9 @@ def test_two_loop_devices_on_one_file(loop_device: Callable[..., Path], tmp_path
 
 
 def test_names_of_runs(host: Host) -> None:
-    """The name of a run contains the serial number in characters that a file name permits. If the drive has no unique
-    serial number, the name contains the location of the drive.
+    """The name of a run contains the serial number. Characters that a file name does not permit are replaced with a
+    hyphen. If the serial number is missing, too long or not unique, the name contains the number of the drive in the
+    batch instead.
     """
     serials = ("PHYH 85/1", "PHYH.85.1", "PHYH-85-1", None, "\u00e4", "X" * 300)
     disks = [host.add(f"sd{letter}", device__serial=serial) for letter, serial in zip("abcdef", serials, strict=True)]

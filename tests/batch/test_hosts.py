@@ -88,7 +88,7 @@ def work_with(
     Args:
         begins: what the host sends after the order to begin.
         follows: what the host does after the order to report on the batch ("follow").
-        then: what the host does after that.
+        then: what the host does after ``begins`` or ``follows``.
     """
     request = BatchRequest(
         name="b",
@@ -208,8 +208,8 @@ def test_after_consent_such_a_host_is_asked_again_and_leaves_no_file_here(
 
 
 def test_news_have_the_number_of_the_whole_batch_and_times_of_the_clock_here(tmp_path: Path) -> None:
-    """The messages from a host contain the drive numbers of the whole batch. Their times follow the local clock, even
-    if the clock of the host is an hour ahead.
+    """The messages from a host contain the drive numbers of the whole batch. The times in these messages are times of
+    the local clock, even if the clock of the host is an hour ahead.
     """
     now_s = time.time()
     follows = _say(
@@ -401,7 +401,7 @@ def test_of_a_confirmed_drive_without_news_nobody_says_that_it_is_untouched(tmp_
 
 
 def _resume(folder: Path, **given: Any) -> BatchHosts:
-    """Return a resumed batch with a drive on each of two hosts. Only one of the hosts had started."""
+    """Return a resumed batch with a drive on each of two hosts. Only one of the hosts had started to work."""
     request = _two_hosts()
     log = BatchLog(
         begun=BatchBegun(format=1, tkperf_version="", command_line=(), request=request),
@@ -488,8 +488,8 @@ def test_a_host_that_does_not_answer_is_explained(printed: Printed, says: str) -
 
 
 def test_the_line_for_sudoers_names_the_user_of_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The proposed line for sudoers names the user of ssh. If the name of the host contains no user, the user is taken
-    from the configuration of ssh.
+    """The line that tkperf proposes for sudoers names the user of the SSH login. If the name of the host contains no
+    user, tkperf reads the user from the configuration of ssh.
     """
     printed = said("ssh", "config", HOST="lab3", USER="measure")
 
@@ -515,8 +515,9 @@ def test_the_line_for_sudoers_names_the_user_of_ssh(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_words_that_explain_nothing_are_passed_on(words: str, says: str) -> None:
-    """tkperf passes on the last line of a message that it does not recognise, without control characters and warnings.
-    If ssh printed nothing, the error contains the exit status of ssh.
+    """If tkperf does not recognise a message, its error contains the last line of the message without control
+    characters. Warnings of sudo about host names are skipped. If ssh printed nothing, the error contains the exit
+    status of ssh.
     """
     error: TkperfError = SITE.explain(words, 255)
     assert says in str(error)

@@ -272,8 +272,8 @@ def test_a_drive_whose_process_has_ended_does_not_run_though_nobody_asked_for_it
 
 
 def test_a_drive_whose_process_has_gone_before_its_turn_says_why(ledger: Ledger) -> None:
-    """If the process of a drive was killed before the turn of the drive, the ledger records the reason. The exit code
-    of the batch is then the code of a stopped run.
+    """If the process of a drive was killed while the drive waited for its turn, the ledger records the reason. The exit
+    code of the batch is then the code of a stopped run.
     """
     ledger.write(ended(3, 137, "its process was killed by signal 9"))
     state = read_batch(ledger.path)

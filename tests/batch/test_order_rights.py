@@ -89,7 +89,7 @@ def test_a_profile_by_its_path_on_the_host_is_refused_and_not_read(tmp_path: Pat
     ],
 )
 def test_no_path_of_the_host_names_an_input(named: dict[str, Any]) -> None:
-    """An order may not name an input file by a path on the host. This rule covers absolute and relative paths, paths
+    """An order must not name an input file by a path on the host. This rule covers absolute and relative paths, paths
     through a link, and the names of files from earlier orders.
     """
     with pytest.raises(RefusedError, match="is a path on the host"):
@@ -98,8 +98,8 @@ def test_no_path_of_the_host_names_an_input(named: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["../x.toml", "input-0123456789abcdef.toml", "profile.toml", "begun-by-uid", ""])
 def test_an_input_file_has_the_name_that_its_content_gives(name: str) -> None:
-    """The name of an input file must be derived from its content. A file with a free name could replace a file of a
-    running batch.
+    """The name of an input file must be derived from its content. If the name could be chosen freely, the file could
+    replace a file of a running batch.
     """
     with pytest.raises(RefusedError, match="the name of such a file must be computed from its content"):
         require_sent_inputs(request_of(), {name: "title = 1"})

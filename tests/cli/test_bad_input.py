@@ -90,7 +90,7 @@ def test_wrong_use_gets_one_clear_line(
 
 
 def test_an_existing_name_is_not_overwritten(tmp_path: Path) -> None:
-    """A result with the same NAME remains unchanged, and tkperf does not access the device."""
+    """If a result with the same NAME exists, tkperf neither changes this result nor accesses the device."""
     (tmp_path / "n.tkperf").write_text("precious")
     assert_clear(tkperf("ssd", "n", "/nowhere", "--output", tmp_path), 6, "not overwritten")
     assert (tmp_path / "n.tkperf").read_text() == "precious"

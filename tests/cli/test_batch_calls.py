@@ -155,8 +155,8 @@ def test_a_strangers_file_is_not_used(asked: list[Call]) -> None:
 
 
 def test_the_suites_have_their_own_options() -> None:
-    """A batch accepts all options of its suite, except those of a single drive or a single run. A new option of a suite
-    therefore also becomes an option of its batches.
+    """A batch accepts all options of its suite, except the options that apply only to a single drive or a single run. A
+    new option of a suite therefore also becomes an option of its batches.
     """
     of_one = {"name", "force", "yes_destroy"}
     for suite in (ssd, hdd):

@@ -277,7 +277,7 @@ def tkperfs(host: Host) -> list[int]:
 
 
 def pids_with(host: Host, word: bytes) -> list[int]:
-    """Return the PIDs of the processes on a host whose command line contains a word."""
+    """For a host, return the PIDs of all processes whose command line contains the word."""
     found = []
     for pid in host.processes:
         with suppress(OSError):

@@ -106,8 +106,8 @@ def test_faults_are_rows(tmp_path: Path) -> None:
 
 
 def test_the_whole_is_the_sum(tmp_path: Path) -> None:
-    """The amounts of a batch are sums over its drives. The times of a batch are sums over its groups of drives, because
-    the drives of a group run at the same time.
+    """In the plan of a batch, the amount of written data is a sum over the drives. The times are sums over the groups
+    of drives, because the drives of a group run at the same time.
     """
     words = ("ssd", "sim:sata-ssd", "sim:client-tlc", "sim:sata-ssd", *QUICK, "--rated", "1DWPD")
     at_once, in_turn = (plan_json("lab", *words, "--parallel", each) for each in ("all", "2"))

@@ -360,8 +360,8 @@ def test_what_gets_a_drive_s_name_after_consent_is_not_erased(folder: Path, imag
     images[1].write_bytes(b"\x5a" * (16 * MIB))
     loved = digests([images[1], moved])
     assert terminal.wait() == 3
-    # The new name changed the ctime of the held file. When the drive starts, tkperf compares the ctime, so it does not
-    # erase the held file either.
+    # The new name changed the ctime of the held file. When the drive starts, tkperf compares the ctime, so tkperf does
+    # not erase the held file either.
     assert stages(folder) == [DriveStage.DONE, DriveStage.FAILED]
     assert digests([images[1], moved]) == loved
 

@@ -31,7 +31,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def offered(line: str) -> list[str]:
-    """Return the kinds and values that tkperf sends to bash for a command line up to the cursor."""
+    """Return the kinds and values that tkperf sends to bash. ``line`` is the part of the command line before the
+    cursor.
+    """
     done = subprocess.run(
         [sys.executable, "-m", "tkperf"],
         env={**ENV, "COMP_LINE": line, "_TKPERF_COMPLETE": "bash_complete"},

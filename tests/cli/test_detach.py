@@ -438,8 +438,8 @@ def open_folder() -> Iterator[Path]:
 
 @pytest.mark.root
 def test_a_run_of_somebody_else_is_named_and_left_alone(open_folder: Path) -> None:
-    """``tkperf stop`` does not stop the run of another user, because the caller may not send a signal to the process of
-    this run. The error names the process.
+    """``tkperf stop`` does not stop the run of another user, because the caller has no permission to send a signal to
+    the process of this run. The error names the process.
     """
     path = a_run(open_folder)
     stranger = ["setpriv", "--reuid", "65534", "--clear-groups"]
@@ -483,8 +483,8 @@ def test_stop_says_that_a_run_is_paused() -> None:
 
 
 def test_status_of_an_empty_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``tkperf status`` in an empty folder lists no run of this folder, even if runs elsewhere on the machine are in
-    progress.
+    """In an empty folder, ``tkperf status`` lists no run of this folder. The list may contain runs that are in progress
+    elsewhere on the machine.
     """
     monkeypatch.chdir(tmp_path)
     document = json.loads(tkperf("status", "--json").stdout)

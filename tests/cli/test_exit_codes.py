@@ -75,8 +75,8 @@ def test_every_error_ends_with_one_of_them() -> None:
 
 
 def test_nothing_else_ends_the_process() -> None:
-    """Only cli/main.py and the main functions of child processes end a process. They use a code of the table. No other
-    module contains the number of an exit code.
+    """Only cli/main.py and the main functions of child processes end a process. They exit only with codes from the
+    table. No other module contains the number of an exit code.
     """
     exits: dict[str, list[str]] = {}
     for path in SOURCE.rglob("*.py"):
@@ -179,7 +179,7 @@ def stopped(run_file: Path, folder: Path) -> int:
 
 
 def has_begun(path: Path) -> bool:
-    """Return whether the first test of a run has begun. If a run is stopped before that, no file remains."""
+    """Return whether the first test of a run has begun. If a run is stopped before its first test, no file remains."""
     try:
         with tkperf_.open_run(path) as run_file:
             return bool(run_file.record().tests)

@@ -219,8 +219,8 @@ def test_no_error_is_obeyed_by_a_terminal(argv: list[str]) -> None:
 
 
 def test_no_line_of_progress_or_log_is_obeyed_or_forged(tmp_path: Path) -> None:
-    """A line break or a control character in the name that a drive reports cannot forge a separate line of progress or
-    log.
+    """A line break or a control character in the name that a drive reports cannot forge a separate line in the progress
+    output or in the log.
     """
     path = tmp_path / "log"
     with path.open("w") as stream:

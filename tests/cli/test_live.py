@@ -216,9 +216,9 @@ def in_a_grid() -> RunState:
 
 
 def test_a_grid_of_reads_and_writes_shows_the_percentile_that_decides() -> None:
-    """Each cell of the grid is the 99th percentile of the reads in µs. A cell whose offered rates were not reached, a
-    cell with too few reads, and a cell without reads contain a word, and the view explains this word. The grid has the
-    axes of the report and fits a terminal of 80 columns.
+    """Each cell of the grid is the 99th percentile of the reads in µs. If the offered rates of a cell were not reached,
+    or if a cell has too few reads or no reads, the cell contains a word, and the view explains this word. The grid has
+    the axes of the report and fits a terminal of 80 columns.
     """
     lines = lines_of(in_a_grid(), 80, 30)
     head = next(number for number, line in enumerate(lines) if line.startswith("Reads, "))
@@ -275,7 +275,7 @@ def test_streams_of_a_combination_are_named_in_their_rows() -> None:
 
 def after_sections(count: int) -> RunState:
     """Return the state of a run in a round after ``count`` finished sections. The first section has a verdict. The
-    state contains the newest value of each other section.
+    state contains the newest value of each of the other sections.
     """
     state = RunState()
     state.take(RunStarted(info=run_info(name="D3"), tests=("iops", "lat")))
@@ -399,8 +399,8 @@ def test_steps_told_before_their_phase_are_in_the_histories() -> None:
 
 
 def test_areas_of_a_disk_are_a_history_of_each_cell() -> None:
-    """A cell of a hard disk test has one history over all areas, although each area measures the cell at another
-    position on the disk.
+    """A cell of a hard disk test has one history over all areas, although the test measures the cell at another
+    position on the disk in each area.
     """
     state = RunState()
     state.take(TestStarted(test="iops", at_s=0))

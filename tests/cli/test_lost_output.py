@@ -286,8 +286,8 @@ def test_results_that_cannot_be_printed_are_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["show", "compare", "doctor"])
 def test_a_reader_that_left_is_told_from_claims_not_met(run_file: Path, command: str) -> None:
-    """If the reader of standard output has closed the pipe, the exit code is 141 and no error is printed. Other
-    programs that SIGPIPE ends behave in the same way. Exit code 1 would mean "claims not met".
+    """If the reader of standard output has closed the pipe, the exit code is 141 and no error is printed. A shell
+    reports the same exit code for other programs that SIGPIPE ends. Exit code 1 would mean "claims not met".
     """
     reader, lost = os.pipe()
     os.close(reader)

@@ -29,8 +29,8 @@ def run_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("option", ["-o", "--pdf", "--json", "--xml", "--markdown"])
 @pytest.mark.parametrize("through", ["itself", "a link", "another run"])
 def test_a_run_file_is_never_overwritten(run_file: Path, tmp_path: Path, option: str, through: str) -> None:
-    """An output never overwrites a run file. This rule covers the reported file, a link to this file, and any other run
-    file.
+    """An output never overwrites a run file. This rule covers the run file that the report describes, a link to this
+    file, and any other run file.
     """
     victim = run_file
     if through == "a link":

@@ -52,8 +52,8 @@ def made(folder: Path) -> set[str]:
 
 
 def test_a_report_has_series_for_other_tools(here: Path) -> None:
-    """A report in OpenMetrics and in line protocol contains every second of the run in both files. No other file is
-    created.
+    """If a report is written in OpenMetrics and in line protocol, both files contain every second of the run. No other
+    file is created.
     """
     run_of = run("report a.tkperf --openmetrics a.om --line-protocol a.lp")
     assert (run_of.exit_code, made(here)) == (0, {"a.om", "a.lp"})
@@ -119,8 +119,8 @@ def test_a_missing_package_is_found_before_anything_is_written(
 def test_charts_that_could_not_be_drawn_are_found_before_anything_is_written(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A missing Vega package is found before any output is written. Only few reports need Vega, and these reports load
-    Vega late. tkperf therefore checks beforehand whether Vega is installed.
+    """A missing Vega package is found before any output is written. Few reports need Vega, and tkperf loads Vega late
+    for these reports. tkperf therefore checks beforehand whether Vega is installed.
     """
 
     def version(name: str) -> str:
@@ -136,7 +136,7 @@ def test_charts_that_could_not_be_drawn_are_found_before_anything_is_written(
 
 def test_how_to_install_fits_the_set_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The command that installs a missing package depends on how tkperf was installed. The command never installs
-    tkperf from a package index, where another project may use this name.
+    tkperf from a package index, because another project may have the name tkperf in the index.
     """
     checkout = Path(tkperf.__file__).parents[2]
 

@@ -80,8 +80,8 @@ def test_the_same_stands_before_a_run(tmp_path: Path) -> None:
 
 
 def test_a_quiet_run_warns_of_its_cost_alone(tmp_path: Path) -> None:
-    """If a run is quiet and an option gives the consent, tkperf warns only of the share of the drive's life that the
-    run uses up. The warning announces neither a question nor further warnings.
+    """If a call contains ``--quiet`` and an option that gives the consent, tkperf warns only of the share of the
+    drive's life that the run uses up. The warning announces neither a question nor further warnings.
     """
     target = tmp_path / "target.img"
     target.write_bytes(b"x" * (64 << 20))

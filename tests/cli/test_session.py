@@ -37,8 +37,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.root
 def test_a_disk_too_small_for_the_run_file_is_refused_before_the_start(small_disk: Path) -> None:
-    """If the run file may not fit on the disk, the run is refused before tkperf asks or creates anything. The error
-    contains the free space and the space that the run file may need.
+    """If the run file may not fit on the disk, the run is refused before tkperf asks for consent or creates a file. The
+    error contains the free space and the space that the run file may need.
     """
     done = subprocess.run(
         [*RUN, "--output", small_disk],

@@ -199,8 +199,8 @@ def run_of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 
 
 def test_status_names_the_command_that_ends_the_run_of_another_user(run_of_root: Path) -> None:
-    """For a run of another user, ``tkperf status`` prints the ``sudo`` command that stops the run. The list of
-    processes whose run files ``tkperf status`` cannot see does not contain the process of this run again.
+    """For a run of another user, ``tkperf status`` prints the ``sudo`` command that stops the run. ``tkperf status``
+    also lists processes whose run files it cannot see. This list does not contain the process of this run again.
     """
     done = CliRunner().invoke(cli, ["status"])
     assert f"'sudo tkperf stop {run_of_root.name}' ends it" in done.stderr

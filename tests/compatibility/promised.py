@@ -141,7 +141,7 @@ def schema_of(run: Path) -> dict[str, str]:
 
 
 def python_names() -> dict[str, Any]:
-    """Return the promise for each name that tkperf exports, and the records that a result contains."""
+    """Return the promise for each name that tkperf exports, and the attributes of each record in a result."""
     names = {name: _promise_of(getattr(tkperf, name)) for name in tkperf.__all__}
     records: dict[str, Any] = {}
     _add_records(tkperf.RunResult, records)
@@ -174,7 +174,7 @@ def _parameters(value: Any) -> list[list[Any]]:
 
 
 def _attributes(value: type) -> list[str]:
-    """Return the fields of a record, and the properties and methods that tkperf defines for it."""
+    """Return the fields of a record, and the properties and methods that tkperf defines for the record."""
     names = {field.name for field in dataclasses.fields(value)} if dataclasses.is_dataclass(value) else set()
     for each in value.__mro__:
         names |= set(vars(each)) if each.__module__.startswith("tkperf.") else set()

@@ -1,4 +1,6 @@
-"""Record the promises of a release, once, before its tag: python -m tests.compatibility.record 3.0.0
+"""Record the promises of a release. Run this module once, before the release has its tag:
+
+    python -m tests.compatibility.record 3.0.0
 
 The fixtures of a release are never recorded again after the release has its tag. Later versions must keep the promises
 in these fixtures.

@@ -1,4 +1,5 @@
-"""Stand-ins for hdparm, nvme, sg3-utils and storcli, because the tests have no real drives that support these commands.
+"""Stand-ins for hdparm, nvme, sg3-utils and storcli. The tests need the stand-ins because they have no real drives that
+support the commands of these programs.
 
 The stand-ins print only the forms in ``tests/golden/tools``. Each of these forms has a source.
 

@@ -73,8 +73,8 @@ def test_other_data_behind_a_loop_device_is_a_change(loop_device: MakeLoop, tmp_
 
 @pytest.mark.root
 def test_writes_to_a_block_device_are_counted(loop_device: MakeLoop) -> None:
-    """A write of the same bytes between the samples counts as a change, because the kernel's counter shows the
-    write.
+    """A write between the samples counts as a change even if it repeats the old bytes, because the kernel's counter
+    shows the write.
     """
     under = loop_device()
     data = under.read_bytes()[BETWEEN : BETWEEN + 4096]

@@ -103,7 +103,7 @@ def test_only_the_part_that_a_loop_device_shows_counts(sparse: Path) -> None:
 
 def test_data_is_found_through_layers(sparse: Path) -> None:
     """For a loop device on a loop device and for a partition, tkperf searches only the part of the file that belongs to
-    this device.
+    the measured device.
     """
     with loop_on(sparse) as under, loop_on(under, "--offset", str(GIB)) as upper:
         write(sparse, MIB)

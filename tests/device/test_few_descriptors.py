@@ -30,7 +30,9 @@ def test_a_look_that_lacks_descriptors_is_an_error(held: bool, tmp_path: Path) -
 
 
 def _look_below_every_limit(path: Path, held: bool) -> None:
-    """Search for users of a file with each number of free descriptors, from 0 to two more than needed."""
+    """Search for the users of a file several times: once with each number of free descriptors, from 0 to two more than
+    needed.
+    """
     identity = read_identity(path)
     needed = FREE_DESCRIPTORS_TO_LOOK if held else FREE_DESCRIPTORS_TO_START
     hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -55,8 +55,8 @@ def spots(identity: DeviceIdentity, trees: dict[str, Path]) -> dict[str, str]:
 
 
 def test_nothing_is_said_where_everything_can_be_seen(trees: dict[str, Path]) -> None:
-    """If tkperf can see all users, it names no blind spot. A sign of a container alone is not a blind spot, because a
-    container may share the machine's processes.
+    """If tkperf can see all users, it names no blind spot. A sign of a container is not sufficient for a blind spot,
+    because a container may share the machine's processes.
     """
     write(trees["root"] / ".dockerenv", "")
     assert spots(BLOCK, trees) == {}
@@ -109,8 +109,8 @@ def test_the_first_pid_namespace_by_its_number(
 
 @pytest.mark.parametrize("option", ["hidepid=2", "hidepid=invisible", "hidepid=1", "subset=pid"])
 def test_hidden_processes(trees: dict[str, Path], option: str) -> None:
-    """If /proc hides the processes of other users, tkperf names this as a blind spot, unless it may trace any
-    process.
+    """If /proc hides the processes of other users, tkperf names this as a blind spot, unless tkperf has permission to
+    trace any process.
     """
     proc = trees["proc_root"]
     write(proc / "self/mountinfo", f"1 0 0:5 / {proc} rw - proc proc rw,gid=4,{option}\n")
@@ -125,7 +125,9 @@ def test_hidden_processes(trees: dict[str, Path], option: str) -> None:
 
 
 def test_loop_devices_that_cannot_be_asked(trees: dict[str, Path]) -> None:
-    """Loop devices without a node, and loop devices that tkperf may not query, are each named as a blind spot."""
+    """Loop devices without a node, and loop devices that tkperf has no permission to query, are each named as a blind
+    spot.
+    """
     for name, number in (("loop901", "7:901"), ("loop902", "7:902")):
         write(trees["sys_root"] / f"block/{name}/loop/backing_file", "/gone (deleted)\n")
         write(trees["sys_root"] / f"block/{name}/dev", f"{number}\n")
@@ -158,8 +160,8 @@ def test_exports_without_configfs(trees: dict[str, Path], module: str, folder: s
 
 
 def test_exports_of_what_cannot_be_found(trees: dict[str, Path]) -> None:
-    """If an exported path does not exist in tkperf's namespace, it is named as a blind spot, because the export may use
-    the target.
+    """If an exported path does not exist in tkperf's namespace, the path is named as a blind spot, because the export
+    may use the target.
     """
     entry = "kernel/config/nvmet/subsystems/a/namespaces/1/device_path"
     write(trees["sys_root"] / entry, "/gone\x1b\n")
@@ -329,8 +331,8 @@ def test_an_ordinary_user_on_his_own_file(own_file: Path, foreign: Foreign) -> N
 @needs_root
 @pytest.mark.root
 def test_an_ordinary_user_on_the_image_behind_a_loop_device(own_file: Path) -> None:
-    """An ordinary user may not query the loop driver. If the file is behind a loop device, tkperf still objects,
-    because the kernel counts the file as open.
+    """An ordinary user has no permission to query the loop driver. If the file is behind a loop device, tkperf still
+    objects, because the kernel counts the file as open.
     """
     with loop_on(own_file):
         hidden = own_file.rename(own_file.with_name("other"))

@@ -399,8 +399,8 @@ def test_a_writer_that_comes_while_the_question_is_open(loop_device: MakeLoop, f
 def test_a_device_opened_through_a_node_of_another_name(
     loop_device: MakeLoop, tmp_path: Path, foreign: Foreign
 ) -> None:
-    """A device that is open through a node with another name is in use, because tkperf compares device numbers.
-    Containers have their own nodes.
+    """A device that is open through a node with another name counts as in use, because tkperf compares device numbers
+    and not names. Containers have their own nodes.
     """
     device = loop_device()
     os.mknod(tmp_path / "disk", 0o60600, device.stat().st_rdev)

@@ -409,7 +409,9 @@ def test_what_tkperf_started_is_its_own(scratch: Path) -> None:
 
 
 def fake_file(scratch: Path) -> tuple[DeviceIdentity, str, int]:
-    """Return the identity of a file, its device number in the hexadecimal form of the kernel, and its inode number."""
+    """Return three values for a file: its identity, its device number in the hexadecimal form of the kernel, and its
+    inode number.
+    """
     status = scratch.stat()
     numbers = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
     return read_identity(scratch), numbers, status.st_ino

@@ -103,5 +103,5 @@ def test_a_drive_that_is_gone_does_not_hide_why_the_run_ended(tmp_path: Path, mo
 
 
 def test_nothing_there_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the write cache of a target cannot be switched, as for a file, tkperf does not change it."""
+    """If the write cache of a target cannot be switched, as for a file, tkperf records this and reports no error."""
     assert a_cache(tmp_path, monkeypatch, None, "off").apply() == "none that could be set"

@@ -56,7 +56,9 @@ def test_the_unit_ends_runs_in_order_and_begins_none_by_itself() -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze")
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
-    """systemd accepts the unit file after an existing program replaces tkperf in it."""
+    """systemd accepts the unit file. For this test, the path of tkperf in the unit file is replaced with the path of an
+    existing program.
+    """
     unit = tmp_path / "tkperf@try.service"
     unit.write_text(UNIT.read_text().replace("/usr/local/bin/tkperf", sys.executable))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False)

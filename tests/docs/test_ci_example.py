@@ -1,5 +1,5 @@
-"""The example files for CI measure a drive, check the result and renew the baseline. They keep the baseline if a
-version is refused.
+"""The example files for CI measure a drive, check the result and renew the baseline. If the check refuses a version of
+the drive's firmware, the baseline remains the same.
 """
 
 from __future__ import annotations

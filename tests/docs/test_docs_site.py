@@ -76,7 +76,8 @@ def test_examples_can_be_fetched(site: Path) -> None:
         assert example.name == "README.md" or (site / example.name).exists()
 
 
-# Contrasts depend only on the colour scheme, so long pages are opened with only one scheme.
+# Of the checked properties, only the contrasts depend on the colour scheme. Each long page is therefore opened with
+# only one scheme.
 @pytest.mark.parametrize(
     ("scheme", "names"),
     [("light", ("index", "explanation/method", "search")), ("dark", ("index", "how-to/nvme", "reference/commands"))],
@@ -84,7 +85,7 @@ def test_examples_can_be_fetched(site: Path) -> None:
 def test_axe_finds_nothing_on_the_pages(
     browser: Browser, site: Path, scheme: Literal["light", "dark"], names: tuple[str, ...]
 ) -> None:
-    """axe-core finds no violation on the first page, a long page, the generated pages and the page of the search."""
+    """axe-core finds no violation on the first page, a long page, the generated pages and the search page."""
     page = browser.new_page(color_scheme=scheme, viewport={"width": 1440, "height": 900})
     for name in names:
         page.goto((site / f"{name}.html").as_uri())

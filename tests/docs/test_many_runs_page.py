@@ -33,8 +33,8 @@ OUTLIER, SLOW_FIRMWARE, AGEING = 40, "F2", "Gamma"
 
 
 def factor_of(number: int, key: str) -> float:
-    """Return the factor between a figure of the run with this number and the same figure of the simulated run from
-    which all runs are derived.
+    """Return the factor by which a figure of the run with this number differs from the same figure of the simulated
+    run. All runs are derived from this simulated run.
     """
     model, firmware, month = MODELS[number % 4], f"F{number // 4 % 3}", number * MONTHS // RUNS
     factor = (1.0, 1.5, 2.0, 0.5)[number % 4] * (1 + 0.001 * (number * 7 % 11))

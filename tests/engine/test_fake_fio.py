@@ -563,10 +563,10 @@ def test_no_document_waits_while_a_cpu_is_to_spare(
 def test_documents_that_would_fill_the_pipe_do_not_wait(
     fake_fio: Play, make_engine: MakeEngine, read_step: ReadStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the pipe can hold only few documents, they are read immediately, because fio would stop as soon as the pipe is
-    full.
+    """If the pipe can hold only a few documents, the documents are read immediately, because fio would stop as soon as
+    the pipe is full.
     """
-    monkeypatch.setattr(fio_process, "GATHERED_SHARE", 0.0)  # the pipe can hold only few documents
+    monkeypatch.setattr(fio_process, "GATHERED_SHARE", 0.0)  # the pipe can hold only a few documents
     fake_fio({"*": [BUSY]})
     assert not any(read_step(make_engine()).waited)
 

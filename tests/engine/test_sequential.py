@@ -38,8 +38,8 @@ def test_a_rest_too_short_for_a_step_starts_over() -> None:
 
 
 def test_a_step_that_takes_nearly_half_of_its_region_goes_on() -> None:
-    """A step that used nearly half of its region continues from its end. The rest of the region is skipped only if it
-    is too short for the next step.
+    """If a step used nearly half of its region, the next step begins where this step ended. The rest of the region is
+    skipped only if this rest is too short for the next step.
     """
     cursors = SequentialCursors(RANGE)
     cursors.advance(step(0), (0, 0), (480 * BLOCK, 480 * BLOCK))
@@ -59,8 +59,8 @@ def test_a_step_that_takes_most_of_its_region_starts_over() -> None:
 
 
 def test_a_step_that_wrapped_does_not_go_on_at_a_place_that_fio_never_reached() -> None:
-    """If a step reached the end of its region, the next step begins at the start of the region, because at the end fio
-    continues at the address where the step began.
+    """If a step reached the end of its region, the next step begins at the start of the region, because after the end
+    of the region, fio itself continues at the address where the step began.
     """
     cursors = SequentialCursors(RANGE)
     cursors.advance(step(0), (960 * BLOCK, 0), (100 * BLOCK, 100 * BLOCK))

@@ -192,8 +192,8 @@ def _read_profile(data: bytes) -> None:
 
 @cache
 def _forecast_all_cases(test: Test, *tables: ProfileTable) -> None:
-    """Compute the forecasts of a test, and cache them by the tables of the profile. A mutation changes only few tables,
-    so most forecasts are already cached.
+    """Compute the forecasts of a test, and cache them by the tables of the profile. A mutation changes only a few
+    tables, so most forecasts are already cached.
     """
     length_bytes = 10**11
     profile = Profile(name="mine", title="", notice="", tables={table.key: table for table in tables})

@@ -1,8 +1,8 @@
-"""Read mutated input files of every kind. Each file must lead to a value or to an error of tkperf, with limited time
-and memory.
+"""Read mutated input files of every kind. Each file must lead to a value or to an error of tkperf, within limits of
+time and memory.
 
-python -m tests.fuzz.run --mutations 20000 --seed 7 --kind run-file python -m tests.fuzz.run --seed 7 --kind run-file
---only 1234     one case, with its traceback
+    python -m tests.fuzz.run --mutations 20000 --seed 7 --kind run-file
+    python -m tests.fuzz.run --seed 7 --kind run-file --only 1234     one case, with its traceback
 """
 
 from __future__ import annotations

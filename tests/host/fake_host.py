@@ -179,8 +179,8 @@ def make_host(root: Path, changes: Files | None = None) -> Path:
 
 
 def answering(*answers: Completed | EngineError) -> Callable[..., Completed]:
-    """Return a function that replaces the call of an external tool. At each call, it returns the next answer, and it
-    repeats the last answer.
+    """Return a function that replaces the call of an external tool. Each call of this function returns the next answer.
+    After the last answer, each further call returns the last answer again.
     """
     left = list(answers)
 

@@ -82,8 +82,8 @@ def checked_against(run: RunResult, at_least: float, folder: Path) -> Checked:
 @pytest.mark.parametrize("how", MARKED)
 def test_a_claim_on_a_load_with_a_caution_is_not_judged(tmp_path: Path, how: str) -> None:
     """A claim about a load with a caution is not judged, because the value contains little information about the
-    device. The only exception is a load with a rate limit whose rate meets the claim, because the device would not be
-    slower without the limit. The note names the caution.
+    device. The only exception is a load that has a rate limit and nevertheless reaches a rate that meets the claim,
+    because the device would not be slower without the limit. The note names the caution.
     """
     options, code, _ = MARKED[how]
     run = imported(tmp_path, ("a.json", written(500, options=options)))

@@ -192,8 +192,8 @@ def test_an_answer_for_fewer_members_than_there_are(opening: Opening) -> None:
 
 
 def test_a_drive_without_a_number_cannot_be_confirmed() -> None:
-    """A drive without a serial number behind a controller cannot be confirmed. An empty word in the answer would
-    confirm any drive in that slot.
+    """If a drive behind a controller has no serial number, the drive cannot be confirmed. An empty word in the answer
+    would confirm any drive in that slot.
     """
     with pytest.raises(RefusedError, match=r"252:1 .*reports no serial number"):
         permit_controller_drives("set", {"252:0": "A1", "252:1": None}, Consent(confirm="A1,"))

@@ -180,8 +180,8 @@ def test_a_run_that_nobody_disturbs_says_nothing(tmp_path: Path) -> None:
 
 
 def test_a_foreign_writer_is_said_and_marked(tmp_path: Path) -> None:
-    """If another process writes to the device during one step, only this step is marked. The run has a warning with the
-    number of foreign bytes.
+    """If another process writes to the device during one step, only this step is marked. A warning of the run reports
+    the I/O of the other process.
     """
 
     def write(drive: CountedDrive) -> None:
@@ -199,7 +199,9 @@ def test_a_foreign_writer_is_said_and_marked(tmp_path: Path) -> None:
 
 
 def stop(lasting_s: float) -> Callable[[CountedDrive], None]:
-    """Return a function that stops tkperf during the step, beginning with its first second. fio continues."""
+    """Return a function that pauses tkperf for this time, beginning half a second after the function is called. fio
+    continues.
+    """
 
     def act(drive: CountedDrive) -> None:
         began_s = drive.clock() + 0.5

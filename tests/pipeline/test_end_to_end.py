@@ -463,7 +463,7 @@ def test_fio_holds_the_lock_as_long_as_it_runs(tmp_path: Path) -> None:
 
 
 def fios_holding(inode: int, parent: int) -> list[str]:
-    """Return the fio processes of a tkperf process that hold a file open through a locked descriptor."""
+    """For a tkperf process, return those of its fio processes that hold the file open through a locked descriptor."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

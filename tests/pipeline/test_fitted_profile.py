@@ -130,8 +130,8 @@ def test_what_no_device_could_do_is_refused_before_one_is_looked_at(wishes: dict
     ],
 )
 def test_each_number_that_options_change_is_named(wishes: dict[str, Any], found: tuple[str, ...]) -> None:
-    """Each number that an option changes is named once, with the number of the profile. A number that the selected
-    tests do not use counts as unchanged.
+    """Each number that an option changes is named once, together with the number in the profile. A number that the
+    selected tests do not use counts as unchanged.
     """
     changes = tkperf.make_plan("ssd", "sim:sata-ssd", **wishes).changes
     assert (*changes.choices, *changes.alterations) == found

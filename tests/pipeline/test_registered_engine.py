@@ -16,7 +16,7 @@ from tkperf.pipeline.run_request import RunRequest
 
 
 class OtherEngine:
-    """An engine with its own I/O interface that needs no external program."""
+    """An engine that has its own I/O interface and needs no external program."""
 
     name = "other"
     ioengines: tuple[str, ...] = ("preadv",)

@@ -408,7 +408,7 @@ def test_a_comparison_gives_the_total_no_mix(run_path: Path) -> None:
 
 def test_every_form_says_what_a_trimmer_covers_and_who_flushed(run_path: Path, tmp_path: Path) -> None:
     """The terminal, the page and Markdown state the share of a reader's region that a load trims. The version of fio is
-    a condition for flushes and trims, but a model has no such version.
+    a condition for flushes and trims, but a simulated drive does not use fio.
     """
     covers = "trimmer covers 20.0 % of the region of reader"
     assert covers in call("show", run_path).output

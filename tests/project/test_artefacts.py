@@ -184,7 +184,7 @@ def git(folder: Path, *words: str) -> str:
 
 
 def version_of(sources: Path, folder: Path) -> str:
-    """Return the version of a build, which both its file name and its module contain."""
+    """Return the version of a build. Both the file name and the module of the build contain this version."""
     sdist = build(sources, "sdist", folder)
     version = sdist.name.removeprefix("tkperf-").removesuffix(".tar.gz")
     with tarfile.open(sdist) as opened:

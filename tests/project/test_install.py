@@ -64,8 +64,8 @@ def run(*argv: str | Path, cwd: Path) -> str:
 
 
 def source_files() -> set[Path]:
-    """Return the files in the checkout to which only its owner should write. Compiled modules are left out, because
-    other tests may compile modules at the same time.
+    """Return the files in the checkout to which only the owner of the checkout should write. Compiled modules are left
+    out, because other tests may compile modules at the same time.
     """
     below = {path for name in ("scripts", "src") for path in (SOURCES / name).rglob("*")}
     return {path for path in below if "__pycache__" not in path.parts} | {*SOURCES.iterdir()}

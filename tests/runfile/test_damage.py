@@ -115,7 +115,7 @@ def test_results_name_seconds_that_cannot_be_read(path: Path) -> None:
 
 
 def change_second(path: Path, column: str, value: int) -> None:
-    """Replace one number in the second of the recorded seconds."""
+    """Replace one number in the record of second number 2."""
     with closing(sqlite3.connect(path)) as database:
         ((blob,),) = database.execute("SELECT seconds FROM step").fetchall()
     table = unpack_integers(blob, 1000).reshape(len(SECOND_COLUMNS), -1)
@@ -354,8 +354,8 @@ def test_a_verdict_has_a_value_for_each_round() -> None:
 
 @pytest.mark.parametrize("window", [[1, 1], [2, 1]])
 def test_a_window_whose_rounds_do_not_ascend_is_left_out(path: Path, window: list[int]) -> None:
-    """A window whose rounds do not ascend is left out. Only a file that another program changed can contain such a
-    window.
+    """A window whose round numbers do not ascend is left out. Only a file that another program changed can contain such
+    a window.
     """
     change(path, "UPDATE outcome SET outcome = json_set(outcome, '$.window', json(?))", str(window))
     assert "outcome" in read_all(path)

@@ -414,7 +414,7 @@ def workloads_of(procedure: Generator[Any, Any, None]) -> set[tuple[str, Workloa
 
 
 def steps_of(procedure: Generator[Any, Any, None]) -> tuple[int, float]:
-    """Return the number of steps of a test in the best case. Also return the duration of the test in seconds."""
+    """Return the number of steps and the duration in seconds of a test, both in the best case."""
     imagine, steps, took_s = _Imagination(Case.BEST, 10**12), 0, 1.0
     for phase in phases_of(procedure, imagine):
         steps += len(phase.steps) if isinstance(phase, Round) else 1

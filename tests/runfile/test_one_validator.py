@@ -211,7 +211,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def damaged(path: Path, folder: Path, statement: str) -> tuple[RunResult, RunResult]:
-    """Return the results before and after a statement damaged the file."""
+    """Return the results from before and after an SQL statement damages the file."""
     copy = folder / "run.tkperf"
     copy.write_bytes(path.read_bytes())
     with closing(sqlite3.connect(copy)) as database, database:

@@ -125,7 +125,7 @@ def test_a_folder_in_which_nobody_can_exchange_content_is_taken(change: Change, 
 
 
 def test_what_was_checked_is_what_is_read(path: Path) -> None:
-    """tkperf reads the same file that it checked, even if another file receives its name afterwards."""
+    """tkperf reads the same file that it checked, even if another file receives the name of this file afterwards."""
     with RunFile(path, own=True) as run_file:
         path.unlink()
         path.with_name(f"{path.name}-journal").write_bytes(os.urandom(4096))

@@ -261,8 +261,8 @@ def test_each_fill_of_a_section_has_its_own_seconds_and_output(tmp_path: Path) -
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(step=steps)
 def test_samples_and_output_of_a_step_are_read_back(tmp_path_factory: pytest.TempPathFactory, step: StepRecord) -> None:
-    """Every second is read back unchanged except for its coarser histogram. The output of fio is read back byte for
-    byte.
+    """Every second is read back unchanged, except that its histogram becomes coarser. The output of fio is read back
+    byte for byte.
     """
     path = tmp_path_factory.mktemp("run") / "a.tkperf"
     writer = RunFileWriter(path)

@@ -31,8 +31,8 @@ def documented(language: str) -> list[str]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return a run with five rounds. Each round has a step with reads and writes and a step with only writes, of 150
-    seconds each.
+    """Return a run with five rounds. Each round has two steps of 150 seconds. One step has reads and writes, and the
+    other has only writes.
     """
     path = tmp_path / "run.tkperf"
     writer = RunFileWriter(path)

@@ -127,7 +127,8 @@ def test_a_step_that_lost_a_stream_is_left_out(tmp_path: Path) -> None:
 )
 def test_a_step_whose_streams_were_renamed_is_left_out(tmp_path: Path, job: str) -> None:
     """If the name of a stream differs from the name in the job of its step, the step is left out, because tests find
-    their streams by name. Names that tkperf writes into a job with other characters are accepted.
+    their streams by name. tkperf replaces some characters of a name in the job, for example spaces. Such a difference
+    is accepted.
     """
     names = ("reader", "log 0", "global")
     streams = tuple(replace(one, name=name) for one, name in zip(COMBINATION.together, names, strict=True))
@@ -165,7 +166,7 @@ def test_more_streams_than_any_step_has_are_not_read(tmp_path: Path) -> None:
 
 def test_fio_output_of_a_combination_is_kept_once(tmp_path: Path) -> None:
     """If several steps have the same streams, only the newest step keeps the last output of fio, because this output
-    has half a megabyte.
+    has a size of half a megabyte.
     """
     path, writer = a_run(tmp_path)
     for number in (1, 2):
@@ -179,7 +180,7 @@ def test_fio_output_of_a_combination_is_kept_once(tmp_path: Path) -> None:
 
 def test_a_file_without_streams_is_read(tmp_path: Path) -> None:
     """An older version of tkperf ran only one load at a time. Its run files lack the column and the tables of streams,
-    but they can be read.
+    but the current version can read these files.
     """
     path, writer = a_run(tmp_path, steps=1)
     writer.close()

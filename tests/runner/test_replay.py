@@ -1,4 +1,6 @@
-"""The phase with which a test continues after its log. The tests use invented procedures of a few phases."""
+"""The phase with which an interrupted test continues, according to its log. The tests use invented procedures of a few
+phases.
+"""
 
 from __future__ import annotations
 

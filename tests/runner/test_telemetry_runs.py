@@ -1,5 +1,5 @@
-"""Telemetry of whole runs on simulated drives. tkperf requests it before and after tests, stores it, shows it, and
-continues it in a resumed run.
+"""Telemetry of whole runs on simulated drives. tkperf requests the telemetry before and after tests, stores it and
+shows it. In a resumed run, tkperf continues to record the telemetry.
 """
 
 from __future__ import annotations

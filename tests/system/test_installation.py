@@ -48,7 +48,7 @@ def texts(found: Installation) -> str:
     ],
 )
 def test_each_way_of_installing_is_recognised(prefix: Path, tmp_path: Path, file: str, content: str, way: Way) -> None:
-    """tkperf recognises the installer by the files that it leaves in the environment."""
+    """tkperf recognises the installer by the files that the installer leaves in the environment."""
     (prefix / file).write_text(content)
     found = read_installation(tmp_path)
     assert (found.way, found.place, found.program) == (way, prefix, prefix / "bin/tkperf")
@@ -128,7 +128,7 @@ def test_sudo_that_finds_another_tkperf_is_noticed(
     prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With sudo, PATH is the secure_path. If this path contains another tkperf, such as TKperf 2.2, the message names
-    it.
+    this other tkperf.
     """
     monkeypatch.setattr("tkperf.system.installation.os.geteuid", lambda: 0)
     monkeypatch.setenv("SUDO_USER", "somebody")

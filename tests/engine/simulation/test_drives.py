@@ -76,8 +76,8 @@ def test_fresh_out_of_the_box_is_faster_than_steady(preset: str) -> None:
 
 
 def test_a_steady_drive_has_the_analytic_amplification() -> None:
-    """The simulated engine has the same write amplification as a translation layer that runs without the engine. Its
-    rate is the rate that the dies achieve with this write amplification.
+    """The simulated engine has the same write amplification as a translation layer that runs without the engine. The
+    rate of the simulated drive is the rate that the dies achieve with this write amplification.
     """
     engine = steady_sata()
     assert isinstance(engine.drive, FlashDrive)
@@ -155,8 +155,8 @@ def test_a_small_map_costs_random_reads_of_a_wide_range_only() -> None:
 
 
 def test_a_deeper_queue_brings_more_until_the_drive_is_busy() -> None:
-    """A deeper queue never leads to slower reads. The rate is nearly proportional to the depth at first, and constant
-    in the end.
+    """A deeper queue never leads to slower reads. The rate is nearly proportional to the depth for short queues, and
+    constant for long queues.
     """
     engine = make(SATA)
     rates = [measure(engine, replace(READS, jobs=1, io_depth=depth)).iops for depth in (1, 2, 4, 8, 16, 32, 64)]

@@ -84,8 +84,8 @@ def test_every_drive_runs_streams_plausibly(preset: str) -> None:
 
 @pytest.mark.parametrize(("delay_s", "duration_s"), [(0.05, 0.1), (0.5, 1.0), (0.4, 5.0), (2.3, 5.0)])
 def test_a_measurement_begins_with_the_last_stream(delay_s: float, duration_s: float) -> None:
-    """The measurement begins exactly when the last stream begins, also if this moment is within a second. Before, only
-    the other streams issue I/Os.
+    """The measurement begins exactly when the last stream begins, even if this moment is not at the start of a second.
+    Before this moment, only the other streams issue I/Os.
     """
     late = Stream(name="log", workload=LOG, delay_s=delay_s)
     execution = run(filled("nvme-4kn"), Stream(name="reader", workload=READER), late, duration_s=duration_s)

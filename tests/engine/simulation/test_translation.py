@@ -54,8 +54,8 @@ def test_nothing_is_copied_before_all_flash_was_written() -> None:
 
 
 def test_what_is_mapped_is_what_was_written_once() -> None:
-    """After random writes of one capacity, a share of 1 - exp(-1) of the addresses has been written and is mapped.
-    After a sequential pass, all addresses are mapped.
+    """After random writes whose amount equals the capacity of the drive, a share of 1 - exp(-1) of the addresses has
+    been written and is mapped. After a sequential pass, all addresses are mapped.
     """
     translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
     write_random(translation, 1)

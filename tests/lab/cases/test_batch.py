@@ -83,8 +83,8 @@ class Batch:
 
 
 def short_profile(folder: Path) -> Path:
-    """Return a profile with two cells per round on a quarter of the range, because several drives share the emulated
-    CPUs.
+    """Return a profile that measures only two cells per round, on a quarter of the range. The profile is small because
+    several drives share the emulated CPUs.
     """
     text = PROFILE.read_text()
     for old, new in (("block_sizes_kib = [4, 0.5]", "block_sizes_kib = [4]"), ("64MiB", "16MiB")):
@@ -258,7 +258,8 @@ def test_one_slow_one_failing_one_pulled(
         record = read_run(Path(drive.run_file))
         assert record.status is RunStatus.FAILED
         assert str(path) in drive.text
-        # The ledger stores the reason on one line with at most a thousand characters, and the next step for the user.
+        # The ledger stores the reason and what the user can do next. The reason is one line of at most a thousand
+        # characters.
         assert record.ended_because
         assert drive.text.startswith(record.ended_because[:60])
     assert "Input/output error" in failed[0].text

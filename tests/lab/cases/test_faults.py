@@ -131,7 +131,7 @@ def test_io_errors_while_measuring(nvme: Drive, tmp_path: Path) -> None:
 
 @pytest.mark.makes_trouble
 def test_a_hung_device_while_measuring(nvme: Drive, tmp_path: Path) -> None:
-    """If the device stops answering, the run ends after the time limit."""
+    """If the device stops answering, the run ends as soon as fio has not answered for the longest permitted time."""
     sectors = nvme.size_bytes // 512
     with mapped(nvme, f"0 {sectors} linear {nvme.path} 0") as path:
         with measuring(tmp_path, path, str(path), "-rt", 15) as wait:

@@ -1,8 +1,8 @@
 """Users of a drive that have neither an exclusive claim nor a file descriptor, with the real drivers: loop, nvmet, LIO,
 gadget, zram, sg and MD.
 
-A case is a form, as in test_refusals.py. The form contains the change to the drive and the words that the refusal must
-contain.
+Each case is a ``Refusal`` record, as in test_refusals.py. The record contains the change to the drive and the words
+that the refusal must contain.
 """
 
 from __future__ import annotations
@@ -187,8 +187,8 @@ def bitmap_of_a_set(path: Path, stack: ExitStack) -> None:
 def test_hidden_user_of_a_file(
     arrange: Callable[[Path, ExitStack], None], says: str, drive_of: Callable[..., Drive], tmp_path: Path
 ) -> None:
-    """A file on ext4 with a hidden user is refused under its name. After the file was renamed, it is also refused under
-    the new name, which the hidden user does not know.
+    """If a file on ext4 has a hidden user, the file is refused under its name. After a change of its name, the file is
+    also refused under the new name, which the hidden user does not know.
     """
     drive = drive_of(disks.SATA_SECOND)
     folder = Path("/mnt/files")

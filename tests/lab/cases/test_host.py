@@ -30,8 +30,8 @@ def queue_of(drive: Drive) -> dict[str, str]:
 
 
 def test_an_nvme_drive(nvme: Drive) -> None:
-    """The audit of an NVMe drive contains the I/O scheduler, the interrupt vectors and the queues of the drive. It also
-    states that no other device shares the root port of the drive.
+    """The audit of an NVMe drive contains the I/O scheduler, the interrupt vectors and the queues of the drive. The
+    audit also states that no other device shares the root port of the drive.
     """
     shell(f"echo mq-deadline > /sys/block/{nvme.name}/queue/scheduler")
     findings = audit_of(nvme)
@@ -51,8 +51,8 @@ def test_an_nvme_drive(nvme: Drive) -> None:
 
 
 def test_who_shares_a_controller(sata: Drive, drive_of: Callable[[disks.Disk], Drive]) -> None:
-    """The audit names the other drives of the same AHCI controller, even if they are idle. It also names the other
-    namespaces of the same NVMe controller.
+    """The audit names the other drives of the same AHCI controller, even if they are idle. The audit also names the
+    other namespaces of the same NVMe controller.
     """
     second = drive_of(disks.SATA_SECOND)
     users = audit_of(sata)["other users of its link"]

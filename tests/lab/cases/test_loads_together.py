@@ -216,8 +216,8 @@ def test_streams_reach_their_rates_and_the_device_counts_their_flushes(tmp_path:
 
 
 def test_a_drive_counts_the_flushes_of_one_thread(nvme: Drive, tmp_path: Path) -> None:
-    """The driver of an NVMe drive counts as many flushes as tkperf. The duration of a flush depends on the disk of the
-    host.
+    """The driver of an NVMe drive counts the same number of flushes as tkperf. The duration of a flush depends on the
+    disk of the host.
     """
     with counted_flushes(nvme.path) as device_flushes:
         # With the write cache off, each write would become a flush of the host's disk.

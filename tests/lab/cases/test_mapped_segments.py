@@ -215,8 +215,8 @@ def test_a_killed_run_leaves_nothing_and_a_drive_in_use_is_refused(nvme: Drive, 
 
 @pytest.mark.makes_trouble
 def test_a_pulled_drive_ends_the_run_with_its_reason(nvme_pulled: Drive, monitor: Monitor, tmp_path: Path) -> None:
-    """If the drive is pulled, the run ends with the reason. The mapping does not hide the reason, and tkperf removes
-    the mapping.
+    """If the drive is pulled, the run ends and reports the reason. The mapping does not hide the reason, and tkperf
+    removes the mapping.
     """
     before = nvme_pulled.written_bytes()
     process = start(tmp_path, nvme_pulled, "-rt", "60")

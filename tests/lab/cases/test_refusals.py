@@ -1,8 +1,9 @@
 """Every reason to refuse a drive, under each name of the drive: its path, a by-id link, another device node, and a
 partition.
 
-A case is a form. The form contains the change to the drive, the reason that the refusal must name, and the command that
-undoes the change. Both the plain command and the command with ``-ft`` must refuse the drive and change nothing.
+Each case is a ``Refusal`` record. The record contains the function that changes the drive, and the reason that the
+refusal must name. The function also registers the command that undoes the change. Both the plain command and the
+command with ``-ft`` must refuse the drive and change nothing.
 """
 
 from __future__ import annotations
@@ -398,8 +399,8 @@ def test_a_host_managed_zoned_disk_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.core
 def test_data_that_nobody_uses_needs_the_serial(drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """Even a file system that is not in use protects its drive. ``-ft`` alone is refused, and so is a wrong serial
-    number.
+    """Even a file system that is not in use protects its drive. A call with only ``-ft`` is refused, and so is a call
+    with a wrong serial number.
     """
     drive = drive_of(disks.SATA_SECOND)
     shell(f"mkfs.ext4 -q -F {drive.path}")
