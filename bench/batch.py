@@ -6,9 +6,9 @@ The script has three parts. Each part runs a batch from the command line:
 
 - ``supervisor`` measures simulated drives in one batch. It measures the CPU time of the batch process from the start of
   the first drive to the end of the last drive, as a share of the elapsed time and as CPU time for each step. It also
-  measures the memory of the batch process, and the memory of each drive's process at the end of this process. Simulated
-  steps take a thousandth of their planned time, so the batch process uses a far larger share of a CPU than with real
-  steps. ``gaps`` measures real steps.
+  measures the memory of the batch process, and the memory of each drive's process shortly before this process ends.
+  Simulated steps take a thousandth of their planned time, so the batch process uses a far larger share of a CPU than
+  with real steps. ``gaps`` measures real steps.
 - ``gaps`` needs root. It measures the gaps between steps of one loop device and of several loop devices at the same
   time, alternately. The gaps are measured with the kernel's counters and with ``gap_s`` in the run files. The script
   creates the images of the loop devices. fio offers --iops I/Os per second to each device, so CPUs remain free. The gap

@@ -7,7 +7,7 @@ stops fio or tkperf.
 The script then reads the run file. It counts how many of the affected steps are marked, and how many of the undisturbed
 steps are marked. A step counts as affected if its result differs by more than 5 % from the median of the same cell in
 undisturbed steps. The difference must also exceed the scatter of these steps. With a CPU limit, the kernel must also
-have counted that it throttled the process. With a foreign fio, a step counts as affected only if this fio transferred
+have counted that the process was throttled. With a foreign fio, a step counts as affected only if this fio transferred
 more than 5 % of the bytes that the step transferred. A step during which tkperf was stopped always counts as affected.
 The script needs root. It prints a table, and lists each step that is marked wrongly.
 

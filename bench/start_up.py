@@ -5,8 +5,8 @@ The calls are help, shell completion, an invalid call, a small `show`, and a `st
 Each call is a new process. The script prints the median of n calls with the least and the greatest value. It also
 prints the median CPU time, which is more meaningful on a machine with other users. For comparison, it prints two lower
 limits: the times of a Python that does nothing, and the times of a Python that only loads click. Finally, it prints how
-much time each package needs to load its modules, according to `python -X importtime`, which makes each module slightly
-slower.
+much time each package needs to load its modules, according to `python -X importtime`, which slightly slows the loading
+of each module.
 
 With --status, the script measures only `tkperf status` in a folder with eight ended runs of all tests. The first call
 has an empty cache and judges every run. Each later call reads the verdicts from the cache.

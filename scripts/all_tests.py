@@ -22,9 +22,9 @@ PYTEST = (sys.executable, "-m", "pytest", "-n", "4", "--dist", "loadfile", "--no
 # All workers of pytest start at the same time. In a clean checkout, each worker would compile all test files with their
 # assertions, which takes as much CPU time as the collection itself. One earlier collection stores the compiled files.
 COMPILE = (sys.executable, "-m", "pytest", "--collect-only", "-qq")
-# The emulated machine uses the clock of the host. If it receives only a small share of a CPU, its cases exceed their
-# time limits. Root can give the machine a higher priority. For other users, nice prints a warning and starts the lab
-# with normal priority. The machine has a single CPU and leaves the other CPUs to pytest.
+# The emulated machine uses the clock of the host. If the machine receives only a small share of a CPU, its cases exceed
+# their time limits. Root can give the machine a higher priority. For other users, nice prints a warning and starts the
+# lab with normal priority. The machine has a single CPU and leaves the other CPUs to pytest.
 LAB = ("nice", "-n", "-5", sys.executable, "-u", "-m", "tests.lab.run", "core")
 ENDS_WITHIN_S = 60.0
 # If this variable were set, each worker of pytest would compile all test files with their assertions again.

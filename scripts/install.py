@@ -161,8 +161,8 @@ def _refuse_foreign_files(place: Place) -> None:
 
 
 def _refuse_private_python(python: Path, prefix: Path) -> None:
-    """Refuse a Python in a home folder. Other users may not be able to read it, and it disappears if the account is
-    deleted. A Python in the home folder into which tkperf is installed is permitted.
+    """Refuse a Python in a home folder. Other users may not be able to read this Python, and the Python disappears if
+    the account is deleted. A Python in the home folder into which tkperf is installed is permitted.
     """
     real = python.resolve()
     for user in pwd.getpwall():

@@ -2,7 +2,7 @@
 
     .venv/bin/python scripts/sample_report.py
 
-All runs are simulated, and all pictures contain the word SIMULATED. The drives are those in README:
+All runs are simulated, and all pictures contain the word SIMULATED. The drives are those in README. The script makes:
 
 - the sample report, a picture of its beginning, and a picture of the dialog of one cell. The profile of this run
   gives write saturation more time than the PTS, so the page shows a rate that has settled;

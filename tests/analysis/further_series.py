@@ -1,7 +1,7 @@
 """More series with known changes over time. Their shapes, rates, lengths and noise do not occur on simulated drives.
 
-The developers wrote down the known answers before tkperf judged a series for the first time. Series of real drives use
-the figures of a review. The other series have shapes that drives and RAID sets show: waves of garbage collection,
+The developers wrote down the known answers before tkperf judged these series for the first time. Series of real drives
+use the figures of a review. The other series have shapes that drives and RAID sets show: waves of garbage collection,
 throttling, a rebuild, a write cliff, slow drifts, hard disks, and noise whose seconds are correlated.
 """
 

@@ -147,8 +147,8 @@ class Recovery:
     Attributes:
         percent: rate of each slice, in percent of the rate before the other load.
         slice: the slice in which the stream recovers. None means that the stream does not recover.
-        within: number of slices by which the slice that tkperf finds may be too early or too late, because the rate
-            hardly changes between slices.
+        within: the largest permitted distance, in slices, between the slice that tkperf finds and ``slice``. It is
+            above 0 if the rate hardly changes between slices.
         spread_percent: standard deviation of the slices before the other load.
     """
 

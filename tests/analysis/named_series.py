@@ -103,8 +103,8 @@ def of_preset(preset: str, hours: float | None = None) -> Seconds:
 
 @cache
 def of_amounts(*parts: tuple[float, float]) -> Seconds:
-    """Return the seconds of a drive whose writes have several parts. Each part has a rate in MB/s, and the total number
-    of GB that is written when the part ends.
+    """Return the seconds of a drive whose writes have several parts. Each part consists of a rate in MB/s and the total
+    number of GB that have been written when the part ends.
     """
     random = np.random.default_rng(2)
     ends_s, written_gb, at_s = [], 0.0, 0.0

@@ -111,8 +111,8 @@ def test_claims_on_an_offered_rate_use_its_bounds() -> None:
 def test_recovery_ends_with_the_first_slice_at_the_earlier_mean() -> None:
     """A stream has recovered at the end of the first slice whose rate reaches the mean rate of the first stream.
 
-    Streams before the other load have no recovery. In this run, the third slice exceeds the mean rate of the first
-    stream, which is 100.
+    Streams before the other load have no recovery. In this run, the mean rate of the first stream is 100, and the third
+    slice exceeds this rate.
     """
     run = run_of(stream("A", [100, 100]), stream("B", [7, 7], OTHER), stream("C", [10, 99, 100, 191]))
     assert found_in(run, 0) == found_in(run, 1) == {}

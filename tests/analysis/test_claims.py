@@ -223,7 +223,9 @@ def test_the_command(result: RunResult, folder: Path, tmp_path: Path) -> None:
 
 
 def test_text_from_outside_is_text(result: RunResult, folder: Path, tmp_path: Path) -> None:
-    """A source with markup and escape sequences is shown as plain text, without unprintable characters."""
+    """If the source of a claim contains markup and escape sequences, the source is shown as plain text, without
+    unprintable characters.
+    """
     claims = tmp_path / "claims.toml"
     source = "see [/b] \\u001b[2J\\u202e"
     claims.write_text(claim("at_least = 1") + f'source = "{source}"\n')
@@ -299,8 +301,8 @@ def test_a_baseline_of_the_other_kind_is_a_mistake(earlier: str, now: str) -> No
 
 
 def test_a_baseline_of_other_conditions_is_said() -> None:
-    """A baseline is used even if it was not steady, had another profile, was interrupted or lacks values. The findings
-    mention each of these conditions.
+    """A baseline is used even if it was not steady, had another profile, was interrupted or lacks values. The notes of
+    the results mention each of these conditions.
     """
     cells = {work(0, 4096): (100.0, 100.0), work(100, 4096): (None, None)}
     earlier = made_up_run(
@@ -378,8 +380,8 @@ def test_a_section_of_the_report(result: RunResult, folder: Path, tmp_path: Path
 
 
 def test_a_claim_on_a_whole_stream_says_so(result: RunResult, tmp_path: Path) -> None:
-    """A finding on a stream without a steady-state window has a note, because the values include the fresh part at the
-    beginning.
+    """The result of a claim on a stream without a steady-state window has a note, because the values include the fresh
+    part at the beginning of the stream.
     """
     claims = tmp_path / "claims.toml"
     claims.write_text(

@@ -96,8 +96,8 @@ def around(value: float) -> tuple[float, ...]:
 
 
 def test_it_opens_with_the_greatest_difference() -> None:
-    """The conclusions begin with the greatest difference and its ratio. The greatest difference in the other direction
-    is the next conclusion, and then the numbers of changes of each kind.
+    """The conclusions begin with the greatest difference and its ratio. The next conclusion is the greatest difference
+    in the other direction. The numbers of changes of each kind follow.
     """
     cells = {work(0): (100, 101), work(65): (100, 101), work(100): (100, 101)}
     other = {work(0): (870, 880), work(65): (300, 301), work(100): (50, 51)}
@@ -308,8 +308,8 @@ def test_what_is_not_known_of_a_run_is_not_said_to_differ() -> None:
 
 
 def test_what_runs_say_alike_is_said_once() -> None:
-    """A remark that several runs share is shown once with their names. A notice that all runs carry is shown only at
-    the top of the page.
+    """A remark that several runs share is shown once with the names of these runs. A notice that all runs carry is
+    shown only at the top of the page.
     """
     runs = [
         iops_run(f"r{number}", around(100), notices=("SIMULATED",), warnings=["hot"] if number else [])
@@ -883,7 +883,7 @@ def test_what_is_no_date_is_not_known(told: str) -> None:
 
 
 def test_the_last_run_of_a_history_that_fell_is_named_first() -> None:
-    """If the result of the last run of a history fell, the conclusions mention this fall first. A single fall is not a
+    """If a result fell in the last run of a history, the conclusions mention this fall first. A single fall is not a
     trend.
     """
     sentences = tuple(find_conclusions(history_of(100, 100.1, 100.2, 100.1, 50)))

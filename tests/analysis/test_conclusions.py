@@ -106,8 +106,8 @@ def test_a_drop_soon_after_a_recovery_is_found() -> None:
 
 def test_a_slow_fall_is_not_noise_of_the_seconds() -> None:
     """The number of I/Os that are due but not complete at the end of a level varies because of noise. tkperf computes
-    this noise from the differences between neighbouring seconds, so a slow wave adds little to it. If the seconds are
-    independent, the noise of n seconds is √n times the standard deviation of a second.
+    this noise from the differences between neighbouring seconds, so a slow wave adds little to the computed noise. If
+    the seconds are independent, the noise of n seconds is √n times the standard deviation of a second.
     """
     load = replace(work(read_percent=100), offered_iops=1000.0)
 

@@ -511,8 +511,8 @@ def test_cautions_name_another_capacity_and_interface(fact: str, values: tuple[o
 
 
 def test_a_simulated_comparison_says_so_before_its_title() -> None:
-    """SIMULATED precedes the title of the page, because it is more serious than other cautions. The verdict does not
-    repeat the word.
+    """SIMULATED precedes the title of the page, because this word is a more serious caution than all others. The
+    verdict does not repeat the word.
     """
     runs = [run_of(n, {READ: v}) for n, v in (("A", 1.0), ("B", 2.0))]
     page = build_comparison_page(compare(runs, Arrangement.RUNS))

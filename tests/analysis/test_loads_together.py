@@ -151,7 +151,7 @@ def test_a_drive_that_reaches_nothing_is_described_without_an_invented_rate() ->
 
 
 def test_random_arrivals_may_be_fewer_by_chance() -> None:
-    """The number of random arrivals can be lower than planned by chance. If 600 I/Os are due, 575 are within the
+    """By chance, the number of random arrivals can be lower than planned. If 600 I/Os are due, 575 are within the
     scatter of a Poisson process. If 600,000 I/Os are due, the limit is 99 % of them minus three standard deviations.
     """
     reader = offered(READS, 10)

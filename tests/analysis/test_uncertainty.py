@@ -130,8 +130,8 @@ def test_a_line_through_the_window_goes_on() -> None:
 
 
 def test_a_window_that_is_quieter_than_the_rounds_before_it_is_not_as_sure() -> None:
-    """A window that varies less than the earlier rounds is more uncertain than its own rounds suggest, because it was
-    chosen for its small variation. Earlier rounds far from the level of the window do not count.
+    """A window that varies less than the earlier rounds is more uncertain than its own rounds suggest, because the
+    window was chosen for its small variation. Earlier rounds far from the level of the window do not count.
     """
     quiet = [100.0, 100.5, 99.5, 100.2, 99.8]
     alone = uncertainty_of_mean(100.0, quiet, None, 1e-9)

@@ -550,8 +550,8 @@ def test_writes_of_the_steps_around_reads_are_not_foreign() -> None:
 
 
 def test_reads_that_a_step_lacked_hide_none_after_a_step_of_writes() -> None:
-    """Reads that are missing from a step do not hide foreign reads in a later step if a step of writes lies between the
-    two steps, because late reads of a step are counted within one second.
+    """If a step of writes lies between two steps of reads, reads that are missing from the first of these steps do not
+    hide foreign reads in the last. The reason is that late reads of a step are counted within one second.
     """
     lacked, foreign = Flow(1.9, 2.0, -120 * MB, reads=True), Flow(3.2, 3.8, 10 * MB, reads=True)
     workloads = ((READS, 3000), (WRITES, 100), (READS, 100))

@@ -157,8 +157,8 @@ def test_what_was_not_measured_has_its_reason_and_the_next_command() -> None:
 
 
 def test_heat_and_consent_are_told_in_plain_english() -> None:
-    """The hottest and the coolest drive are named unless their temperatures round to the same degree. The stage of a
-    drive is part of a sentence.
+    """The hottest and the coolest drive are named unless their temperatures round to the same degree. The mail states
+    in words how many drives need consent again, and why.
     """
     assert list(describe_heat([(54.4, "slot 1"), (53.6, "slot 2")])) == ["Each of 2 drives reached 54 °C."]
     assert list(describe_heat([(53.0, "slot 1"), (55.0, "slot 2")])) == [

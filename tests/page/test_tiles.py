@@ -99,8 +99,8 @@ def test_a_tile_is_the_cell_of_a_comparison() -> None:
 
 @pytest.mark.parametrize(("half_percent", "alarm"), [(None, False), (19.0, False), (21.0, True)])
 def test_a_tile_with_a_wide_interval_is_a_caution(half_percent: float | None, alarm: bool) -> None:
-    """If the interval of a tile is wider than 20 % of its value, the tile has the same colour as a figure that was not
-    steady.
+    """If the interval of a tile is wider than 20 % of the value, the tile has the same colour as a tile whose figure
+    was not steady.
     """
     run = run_of()
     iops = section_of({READ: 98_000.0, WRITE: 27_000.0}, half_percent=half_percent)
@@ -144,8 +144,8 @@ def test_a_rate_that_falls_further_after_the_cache_is_named(at_end: float, said:
 
 
 def test_a_throttled_drive_says_so_before_the_tiles() -> None:
-    """If a drive was throttled, the first tile shows the longest time for which it was throttled in a test. A drive
-    that reports no throttling has no such tile.
+    """If a drive was throttled, the first tile shows the longest time for which the drive was throttled in a test. A
+    drive that reports no throttling has no such tile.
     """
     run = run_of()
     hot = tuple(

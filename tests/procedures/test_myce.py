@@ -152,8 +152,8 @@ def test_a_drive_that_never_keeps_up_or_always_does_ends_them_too() -> None:
     [(0.0, 1000), (99_999, 1000), (100_001, 2000), (450_000, 5000), (900_000, 10_000), (2.5e6, 50_000)],
 )
 def test_levels_are_farther_apart_for_a_fast_drive(saturated_iops: float, increment: int) -> None:
-    """For a fast drive, the differences between levels are larger. The difference is 1, 2 or 5 times a power of ten, so
-    that all levels together reach 1.2 times the rate of the drive.
+    """For a fast drive, the differences between levels are larger. The difference is 1, 2 or 5 times a power of ten,
+    and is so large that the highest possible level is at least 1.2 times the rate of the drive.
     """
     assert choose_increment(saturated_iops, DEMAND) == increment
 

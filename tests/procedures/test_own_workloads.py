@@ -704,7 +704,7 @@ def test_more_steps_than_can_be_run_are_refused(tmp_path: Path) -> None:
 
 
 def test_nothing_is_measured_after_the_last_phase(tmp_path: Path) -> None:
-    """A phase such as a purge is refused if it is after the last measurement."""
+    """A phase such as a purge is refused if it follows the last measurement."""
     with pytest.raises(UsageError, match=r"phase 9 \(purge\), key kind: nothing is measured after it"):
         own(EVERYTHING + "[[phases]]\nkind = 'purge'\n", tmp_path)
 

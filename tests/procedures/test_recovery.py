@@ -322,8 +322,8 @@ def test_all_wait_states_are_on_one_figure(idle: Path) -> None:
 
 
 def test_preconditioning_is_drawn_over_time_in_every_test(tmp_path: Path) -> None:
-    """Preconditioning is drawn on the timeline of each test, separate from the rounds. A view of this chart shows only
-    the preconditioning.
+    """Preconditioning is drawn on the timeline of each test, separately from the rounds. A view of this chart shows
+    only the preconditioning.
     """
     path = tmp_path / "run.tkperf"
     measure(SSD_TESTS["tp"], load_profile("quick"), file=path, range_bytes=GIB)

@@ -49,8 +49,9 @@ def test_every_chart_is_drawn(visit: Visit) -> None:
 
 @pytest.mark.report_of("tp")
 def test_a_chart_is_saved_for_publication(visit: Visit) -> None:
-    """Each chart has visible buttons that save it as PNG and SVG. The name of the file contains the run and the chart.
-    The picture has the format 16:9 with twice the resolution, and names the drive, the load and the day.
+    """Each chart has visible buttons that save it as PNG and SVG. The name of the file contains the names of the run
+    and of the chart. The picture has the format 16:9 with twice the resolution, and contains the drive, the load and
+    the day.
     """
     visit.open()
     assert visit.count("figure .save button:visible") == 2 * visit.count("figure .chart:visible")

@@ -45,8 +45,8 @@ def test_addresses_are_answered(local: TestClient, host: str) -> None:
     "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8757", "", "testhost"]
 )
 def test_a_name_of_a_strangers_is_refused(local: TestClient, host: str) -> None:
-    """A request with an unknown host name is refused. If the owner of such a name lets it refer to the address of the
-    server, a browser would treat a foreign page with this name as a page of the server (DNS rebinding).
+    """A request with an unknown host name is refused. If the owner of such a name lets the name refer to the address of
+    the server, a browser would treat a foreign page with this name as a page of the server (DNS rebinding).
     """
     answer = local.get("/", headers={"host": host})
     assert answer.status_code == 421

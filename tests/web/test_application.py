@@ -199,8 +199,8 @@ def test_files_that_cannot_be_read_are_named_with_their_reason(client: TestClien
 
 
 def test_damaged_files_have_a_page_or_a_reason(client: TestClient) -> None:
-    """A damaged file leads to a page or to a stated reason, and the server continues. The effect of its bytes on the
-    reader does not matter.
+    """A damaged file leads to a page or to a stated reason, and the server continues. It does not matter what the bytes
+    of the file cause in the worker that reads it.
     """
     for run in client.get("/api/runs").json()["runs"]:
         answer = client.get(f"/runs/{run['id']}")

@@ -18,7 +18,7 @@ from tkperf.web.page_cache import PageCache
 
 
 class Browser:
-    """A browser that waits for its page until the test makes it leave."""
+    """A browser that waits for its page until the test makes the browser leave."""
 
     def __init__(self) -> None:
         self._left = asyncio.Event()

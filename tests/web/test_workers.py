@@ -103,7 +103,7 @@ def test_a_job_that_is_given_up_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_given_up_before_it_reports_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the browser leaves after the server received the descriptor of the job's process and before it read this
+    """If the browser leaves after the descriptor of the job's process has arrived and before the server has read this
     descriptor, the job is also killed.
     """
     pid_file = tmp_path / "pid"

@@ -1,8 +1,8 @@
 """Marks of the content of a device or file. tkperf compares the marks of two readings to find out whether the content
 has changed.
 
-The marks show a change between two readings if the kernel counts or records the write, or if the change affects a
-sample. The marks do not depend on whether libblkid recognises the data.
+The marks show a write between two readings if the kernel counts or records the write, or if the write changes a sample.
+The marks do not depend on whether libblkid recognises the data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tkperf.model.errors import DeviceError, EngineError
 from tkperf.model.units import MIB, format_capacity, on_one_line
 from tkperf.system.process import Completed, find_program, run_command
 
-# The greatest number of bytes that are read from a file. A hard disk needs up to a minute to read them.
+# The greatest number of bytes that tkperf reads from a file. A hard disk needs up to a minute to read this amount.
 READ_LIMIT_BYTES = 4 << 30
 READ_BYTES = 4 * MIB
 # File systems whose map (SEEK_DATA and SEEK_HOLE, see lseek(2)) lists all data that this machine wrote. Other file
@@ -53,7 +53,7 @@ class PartContent(StrEnum):
 def look_for_written_data(descriptor: int, *, start_bytes: int, end_bytes: int, file_system: str | None) -> PartContent:
     """Return what a part of a file contains: data, only zeros, or only zeros as far as the part was read.
 
-    Reading ends at the first byte that is not zero, and after ``READ_LIMIT_BYTES``. The function does not rely on
+    Reading ends at the first byte that is not zero, or after ``READ_LIMIT_BYTES``. The function does not rely on
     samples. It skips a section of the part only if the file system reports that this section was never written.
 
     Args:
@@ -127,8 +127,8 @@ SAMPLES, SAMPLES_OF_HARD_DISK = 1024, 256
 MOST_BAD_SAMPLES = 3
 # Numbers of two fields of /sys/block/DEVICE/stat (Documentation/block/stat.rst of Linux 6.1), counted from 0.
 _WRITTEN_SECTORS, _DISCARDED_SECTORS = 6, 13
-# The counters are read again if another program writes to another partition during the reading. This number is the
-# limit of such attempts. All attempts together take up to 0.1 s.
+# The counters are read again if another program writes to another partition during the reading. tkperf reads the
+# counters no more than this number of times, which takes up to 0.1 s.
 _MOST_READINGS = 1000
 
 
@@ -339,7 +339,7 @@ def _read_sectors(folder: Path) -> int | None:
 
 
 CONTENT_LIMIT_S = 60.0
-# A question contains at most this number of characters of a text from a device or file.
+# The question that asks for consent contains at most this number of characters of a text from a device or file.
 _MOST_CHARACTERS = 200
 # libblkid's names for members of sets. If one member is erased, the data of the whole set may be lost.
 MEMBER_TYPES = {

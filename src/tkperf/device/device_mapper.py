@@ -2,9 +2,10 @@
 ended.
 
 As soon as a mapping is open, tkperf marks the mapping for removal. The kernel then removes the mapping when its last
-descriptor is closed. If tkperf is killed, its mapping therefore ends together with tkperf and with the fio process that
-writes through the mapping. tkperf also prevents udev from reading the mapping. Otherwise udev would read the mapping
-each time that a program closes it after writing. ``dmsetup`` has no option that prevents udev from reading a mapping.
+descriptor is closed. If tkperf is killed, the mapping therefore disappears as soon as the fio process that writes
+through the mapping has also ended. tkperf also prevents udev from reading the mapping. Otherwise udev would read the
+mapping each time that a program closes it after writing. ``dmsetup`` has no option that prevents udev from reading a
+mapping.
 """
 
 from __future__ import annotations
@@ -116,8 +117,8 @@ def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
 
 
 def _remove_leftover(name: str) -> None:
-    """Remove the mapping of an earlier tkperf process that was killed before it marked the mapping. Such a mapping uses
-    no device. Raise DeviceError if the kernel refuses.
+    """Remove the mapping of an earlier tkperf process that was killed before the process marked the mapping for
+    removal. Such a mapping uses no device. Raise DeviceError if the kernel refuses.
     """
     try:
         answer, _ = _call(_DEV_STATUS, name)

@@ -1,5 +1,5 @@
-"""The hold on a device or file, from the user's consent to the last write. During the hold, tkperf does not rely on the
-name of the device.
+"""The hold on a device or file. The hold begins before tkperf asks for consent, and ends after the last write. During
+the hold, tkperf does not rely on the name of the device.
 
 tkperf opens the device once by its name, without following a link. It then checks that this device is the device that
 was shown to the user. All later actions (the search for data, fio, purge tools, each recheck) use the held descriptor,
@@ -255,7 +255,9 @@ class Hold:
         self.anchor = self.exclusive = -1
 
     def _lock(self) -> None:
-        """Acquire the lock that udev respects. Otherwise udev would read the device each time that it is closed."""
+        """Acquire the lock that udev respects. Otherwise udev would read the device each time that a program closes the
+        device.
+        """
         if not wait_until(self._try_lock, limit_s=LOCK_LIMIT_S, every_s=0.05):
             openers = ", ".join(find_openers(PROC_ROOT, os.fstat(self.anchor)))
             raise RefusedError(
@@ -293,8 +295,8 @@ def _who(identity: DeviceIdentity) -> str:
 
 
 def _open_exclusively(path: Path, identity: DeviceIdentity) -> int:
-    """Open a device for writing. A block device is opened with O_EXCL, so that no program can mount it in the meantime.
-    Raise RefusedError if the device cannot be opened.
+    """Open a device for writing. A block device is opened with O_EXCL, so that no program can mount the device while it
+    is open. Raise RefusedError if the device cannot be opened.
     """
     block = identity.kind is TargetKind.BLOCK
     flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if block else os.O_NONBLOCK)

@@ -246,14 +246,13 @@ class TargetKind(StrEnum):
 class DeviceIdentity:
     """Facts about a device. None means that a fact is not known.
 
-    ``path`` is the path after all links are resolved. ``major_minor`` identifies a block device, and
-    ``inode`` (device, inode) identifies a file. ``birth_time_ns`` is the time at which a file was
-    created, in ns since 1970. ``unit`` is the namespace, LUN or boot area of a drive. ``distinction``
-    distinguishes a disk from other disks of this host that report the same serial number. ``backing``
-    is the name of the file behind a loop device, or the file system that contains a file.
-    ``loop_backing`` identifies the file behind a loop device, and the used part of this file, by the
-    kernel's numbers. ``beneath`` identifies the drives and files that a RAID set, mapping or loop
-    device uses, by properties that stay the same after a reboot.
+    ``path`` is the path after all links are resolved. ``major_minor`` identifies a block device, and ``inode`` (device,
+    inode) identifies a file. ``birth_time_ns`` is the time at which a file was created, in ns since 1970. ``unit`` is
+    the namespace, LUN or boot area of a drive. ``distinction`` distinguishes a disk from other disks of this host that
+    report the same serial number. For a loop device, ``backing`` is the name of the file behind the loop device. For a
+    file, ``backing`` is the file system that contains the file. ``loop_backing`` identifies the file behind a loop
+    device, and the used part of this file, by the kernel's numbers. ``beneath`` identifies the drives and files that a
+    RAID set, mapping or loop device uses, by properties that stay the same after a reboot.
     """
 
     path: str

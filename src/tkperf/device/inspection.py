@@ -26,7 +26,8 @@ class AtaSecurity:
     """The state of the ATA security feature set, and the erase commands that the drive supports according to its
     identify data.
 
-    ``enabled`` means that a password is set. The minutes are the drive's estimates for an erase.
+    ``enabled`` means that a password is set. ``erase_minutes`` and ``enhanced_erase_minutes`` are the drive's estimates
+    of the time for an erase.
     """
 
     supported: bool

@@ -1,8 +1,8 @@
 """The permit to erase a device. Without a permit, tkperf writes to no device and erases no device.
 
 The order is: plan, show, permit, execute. Only this module creates permits. It creates a permit after the safety check,
-for the identity of one device that the user confirmed. A permit holds the device exclusively, and tkperf checks the
-permit again just before each destructive act. The permit for a RAID set is derived from the permits of its members.
+for one device whose identity the user confirmed. A permit holds the device exclusively, and tkperf checks the permit
+again just before each destructive act. The permit for a RAID set is derived from the permits of its members.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The targets of a run: a drive with its permit, or segments of a drive.
 
 On some drives, tkperf measures only segments (docs/adr/0027). A linear mapping joins the segments. fio writes to and
-reads from the mapping, so all I/O reaches only the segments, and each place in them is equally likely. While the
-mapping exists, it has the kernel's claim on the drive. During this time, preconditioning writes to the drive itself.
+reads from the mapping. All I/O therefore reaches only the segments, and a random access reaches each place in the
+segments with the same probability. While the mapping exists, it has the kernel's claim on the drive. During this time,
+preconditioning writes to the drive itself.
 """
 
 from __future__ import annotations

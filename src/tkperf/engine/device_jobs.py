@@ -88,7 +88,8 @@ class StreamWatch:
 
 
 def earliest_s(process: FioProcess, origin: FioReading = NOTHING_YET) -> float:
-    """Return the earliest possible time, on the monotonic clock, of I/O that is not in ``origin``.
+    """Return the earliest possible time, on the monotonic clock, of an I/O that the reading ``origin`` does not
+    contain.
 
     fio starts its clock after the gate is opened. A late first I/O or a late report does not change the result.
     """

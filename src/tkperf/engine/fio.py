@@ -25,7 +25,8 @@ from tkperf.model.phases import Continuous, Fill
 from tkperf.model.plausibility import Evidence
 from tkperf.model.workload import Access, Step, Workload
 
-# During this last period before the engine releases the next load, it reads no output, so that parsing causes no delay.
+# During this last period before the release of the next load, the engine reads no output, so that parsing causes no
+# delay.
 QUIET_BEFORE_HANDOVER_S = 0.02
 # The time before the planned end at which the engine asks which load follows, if the answer depends on the measurement.
 # fio reports within 2 ms of a request, and the choice of the next load takes up to 50 ms on a busy host.
@@ -34,16 +35,16 @@ CHOOSE_AHEAD_S = 0.15
 LONGEST_REPORT_S = 0.05
 # The longest wait for the last I/O after the planned end. After this wait, the engine waits for the exit of fio.
 LONGEST_DRAIN_S = 2.0
-# While a load uses all CPU time, tkperf delays I/Os each time that tkperf wakes up, because its code and data are then
-# no longer in the CPU caches. Within a step, tkperf therefore reads fio's status documents of this many seconds
-# together.
+# While a load uses all CPU time, tkperf delays I/Os each time that tkperf wakes up, because the code and data of tkperf
+# are then no longer in the CPU caches. Within a step, tkperf therefore reads fio's status documents of this many
+# seconds together.
 GATHER_S = 4.5
 # If the threads of fio use this share of the time of all CPUs, no CPU time is left for other programs.
 NO_SPARE_CPU_SHARE = 0.9
 # The interval of fio's reports.
 STATUS_INTERVAL_S = 1.0
-# A fast drive writes this amount in the time that the next fio process needs to start. If a fill is shorter, the engine
-# prepares the next load immediately.
+# A fast drive writes this amount in the time that the next fio process needs to start. If a fill writes less, the
+# engine prepares the next load immediately.
 SHORT_FILL_BYTES = 8 << 30
 
 

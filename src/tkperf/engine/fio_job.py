@@ -40,8 +40,8 @@ from tkperf.model.workload import (
     split_regions,
 )
 
-# A step may be faster than the preceding step. If it is faster than this factor allows, it accesses a part of the
-# region a second time, which is harmless.
+# A step may be faster than the preceding step. If the step is faster than this factor allows, fio accesses a part of
+# the region a second time, which is harmless.
 SPEED_MARGIN = 1.1
 
 

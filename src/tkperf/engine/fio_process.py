@@ -213,7 +213,7 @@ class FioProcess:
     def jobs_ended(self) -> bool:
         """Return whether all job threads have ended, so that all I/Os are complete.
 
-        After this moment, fio needs 15 to 35 ms until its exit. Version 3.37 and newer versions need 110 to 150 ms.
+        fio exits 15 to 35 ms after this moment. Version 3.37 and newer versions exit after 110 to 150 ms.
         """
         if self.ended:
             return True
@@ -335,7 +335,7 @@ class FioProcess:
             raise fault
 
     def was_stopped(self) -> bool:
-        """Return whether a signal has stopped fio after the last call, or after fio was released."""
+        """Return whether a signal has stopped fio since the last call or, in the first call, since fio was released."""
         self._look_for_stops()
         stopped, self._stopped = self._stopped, False
         return stopped
@@ -412,7 +412,7 @@ class FioProcess:
 
     def _follow_wall_clock(self) -> float | None:
         """Return the difference between the wall clock and the monotonic clock. None means that the wall clock was set
-        after the last call.
+        since the last call.
         """
         before_s, self._wall_ahead_s = self._wall_ahead_s, _wall_ahead_s()
         return None if abs(self._wall_ahead_s - before_s) > CLOCK_SET_S else self._wall_ahead_s

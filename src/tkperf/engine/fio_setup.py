@@ -47,8 +47,8 @@ _LIMITS = (
         "that a busy host delayed the jobs. fio 3.36 and newer report it",
     ),
 )
-# The largest error of the rate of random arrivals. It is the share of an offered rate that a drive may miss
-# (KEPT_UP_PERCENT in procedures/building_blocks.py).
+# The largest permitted error of the rate of random arrivals, as a share. A drive that completes this share less than
+# the offered rate still counts as keeping up (KEPT_UP_PERCENT in procedures/building_blocks.py).
 MOST_ARRIVAL_ERROR = 0.01
 _PROBE_BLOCK_BYTES = 128 * 1024
 _PROBE_IO_DEPTH = 32

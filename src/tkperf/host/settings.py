@@ -18,8 +18,8 @@ class Setting:
     Attributes:
         subject: the name of the setting in the audit.
         now: the current value. None means that the value cannot be read.
-        wanted: the value to set. None means that tkperf does not set the value, but restores it if another setting
-            changes it.
+        wanted: the value to set. None means that tkperf does not set the value, but restores the value if a change of
+            another setting also changes this value.
         offered: whether the kernel accepts ``wanted``. None means that the answer is not known.
         drive: the drive to which the setting belongs. None means that the setting belongs to the CPUs.
         disk_sequence: the kernel's sequence number of the drive. No later drive with the same name has this number.

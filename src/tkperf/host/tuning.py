@@ -40,7 +40,8 @@ _LONGEST_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedSetting:
-    """A setting that was changed from ``before`` to ``changed_to``. ``owners`` are the runs or commands that need it.
+    """A setting that was changed from ``before`` to ``changed_to``. ``owners`` are the runs or commands that need the
+    setting.
 
     ``changed_to`` is None for a setting that changes only together with another setting.
     """

@@ -28,7 +28,7 @@ from tkperf.interop.imported import (
 from tkperf.model.figures import LoadCaution
 from tkperf.model.workload import Workload
 
-_LARGEST_COUNTER = 10  # the limit is this multiple of the number of files
+_LARGEST_COUNTER = 10  # the limit for a counter, as a multiple of the number of files
 _MOST_NAMED = 3  # the greatest number of streams in the name of a section
 # These texts become parts of section names, like names that the user chose.
 _FILL = "fill by amount"
@@ -166,10 +166,10 @@ def _columns(rounds: Sequence[Result], names: Sequence[str]) -> dict[tuple[str, 
 
 
 def _find_run_words(series: CellSeries, names: Sequence[str]) -> Iterator[str]:
-    """Yield the words that count runs.
+    """Yield the words before numbers that count runs.
 
     If names contain two numbers that count, the first number counts the rounds of a run, and the function yields the
-    word of the second number.
+    word before the second number.
     """
     columns = _columns(series.rounds, names)
     varying = [column for column, values in columns.items() if len(set(values)) > 1]
@@ -282,9 +282,9 @@ def _order_key(result: Result, keys: Sequence[NaturalKey]) -> tuple[object, ...]
 def _order(
     series: CellSeries, names: Sequence[str], keys: Sequence[NaturalKey], remarks: Remarks, run_words: set[str]
 ) -> None:
-    """Set the numbers of the rounds of a series. A round has the number in its name. If the name contains no number,
-    rounds are numbered in the order of the times that fio wrote. If a time is not known, rounds are numbered in the
-    order of the files' names.
+    """Set the numbers of the rounds of a series. The number of a round is the number in its name. If the names contain
+    no such numbers, rounds are numbered in the order of the times that fio wrote. If a time is not known, rounds are
+    numbered in the order of the files' names.
     """
     by_name = sorted(series.rounds, key=lambda result: (keys[result.source], result.place))
     in_time = sorted(series.rounds, key=lambda result: _order_key(result, keys))

@@ -1,7 +1,7 @@
 """Results of fio, and the properties that the rounds of one series share.
 
-Results are rounds of one series if they have the same workload, job, purpose, host, folder and conditions, and if the
-same other loads ran at the same time.
+Results are rounds of one series if they have the same workload, job, purpose, host, folder and conditions, and if they
+ran together with the same loads.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ _OTHERWISE = frozenset(
 _OUTPUT = ("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "log_", "bwavgtime", "iopsavgtime")
 # These texts become parts of section names, like names that the user chose.
 ENDED_EARLY, BUFFERED = "ended early", "buffered I/O"
-# I/O engines that use the page cache of the kernel without ``direct=1`` (fio 3.42, engines/). The first engine is fio's
-# default.
+# I/O engines that use the page cache of the kernel unless ``direct=1`` is set (fio 3.42, engines/). The first engine is
+# fio's default.
 _CACHED_ENGINES = frozenset(
     {
         "psync",

@@ -100,8 +100,8 @@ def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
 
 
 def _split_delayed(document: Mapping[str, Any], group: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Return the parts of a group whose jobs did not all overlap, because some of the jobs began later
-    (``startdelay``).
+    """Return the parts of a group. A group has several parts if some of its jobs began later (``startdelay``), so that
+    not all of its jobs overlapped.
     """
     options = [options_of(document, job) for job in group]
     if not any(name in of_job for of_job in options for name in _DELAYS):

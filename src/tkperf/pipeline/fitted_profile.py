@@ -131,8 +131,8 @@ def choose_profile(request: RunRequest) -> Profile:
 
 
 def find_needs(profile: Profile) -> str | None:
-    """Return the requirements that a profile has in addition to a device or a file, and the remedy if a requirement is
-    not met. None means that the profile has no such requirements.
+    """Return the requirements of a profile that not every device or file meets, and the remedy if a requirement is not
+    met. None means that the profile has no such requirements.
     """
     used = profile.active_range
     if used.segments == 1:

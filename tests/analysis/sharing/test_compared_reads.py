@@ -1,4 +1,6 @@
-"""Comparisons of two measurements of a drive's reads: without other drives, and while other drives are also read."""
+"""Comparisons of two measurements of a drive's reads: one while no other drive is read, and one while other drives are
+also read.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def test_uneven_reads_decide_nothing() -> None:
 
 
 def test_the_same_in_every_second() -> None:
-    """If the rates do not vary, the ratio is exact. A ratio that equals the limit is then also decided."""
+    """If the rates do not vary, the ratio is exact. The comparison then leads to a decision even if the ratio equals
+    the limit.
+    """
     assert compare_reads("a", [100.0] * 10, [100.0] * 10).state is ReadsState.NOT_SLOWED
     exact = compare_reads("a", [100.0] * 10, [97.0] * 10)
     assert (exact.state, exact.ratio) == (ReadsState.SLOWED, 0.97)
@@ -48,8 +52,8 @@ def test_the_same_in_every_second() -> None:
     ("alone", "together"), [((), ()), ((1.0,) * 3, (1.0,) * 3), ((0.0,) * 10, (5.0,) * 10), ((5.0,) * 10, ())]
 )
 def test_too_little_to_compare(alone: tuple[float, ...], together: tuple[float, ...]) -> None:
-    """A comparison needs at least four seconds of reads, and also reads of the drive without other drives. Otherwise
-    the state is unknown.
+    """A comparison needs at least four seconds of reads in both measurements, and the drive must complete reads while
+    no other drive is read. Otherwise the state is unknown.
     """
     assert compare_reads("a", alone, together).state is ReadsState.NOT_KNOWN
 

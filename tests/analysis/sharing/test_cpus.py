@@ -68,8 +68,8 @@ def test_a_node_whose_cpus_may_not_be_used() -> None:
 
 
 def test_cores_come_before_their_siblings() -> None:
-    """Drives receive separate cores before they receive sibling threads of used cores. If three drives need two cores,
-    the two drives that share a core are marked. The core that is reserved for other work is used last.
+    """Drives receive separate cores before they receive sibling threads of used cores. If only two cores remain for
+    three drives, the two drives that share a core are marked. The core that is reserved for other work is used last.
     """
     cores = {0: (0, 4), 4: (0, 4), 1: (1, 5), 5: (1, 5), 2: (2, 6), 6: (2, 6)}
     allowed = {0, 1, 2, 4, 5, 6}

@@ -118,7 +118,9 @@ def test_drives_without_a_path_are_not_judged() -> None:
 
 
 def test_each_drive_is_judged_by_its_own_parts() -> None:
-    """Only the parts that a drive uses decide its judgement. Compared reads override budgets."""
+    """Only the parts that a drive uses decide its judgement. The result of compared reads takes precedence over
+    budgets.
+    """
     (group,) = group_drives([*NVME[:3], *SHELF[:2]], "all")
     assert judge_sharing(group, {}) == {
         "nvme0n1": SharingState.OVER_BUDGET,

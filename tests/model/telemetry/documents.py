@@ -62,7 +62,7 @@ def smartctl(**more: Any) -> Document:
 def sata(*attributes: Document, known: bool = True, **more: Any) -> Document:
     """Return the document of a SATA drive. ``known`` states whether smartctl's database contains the model.
 
-    Without ``more``, the document has no device statistics, as if smartctl was called without the option for the
+    Without ``more``, the document has no device statistics, as if smartctl had been called without the option for the
     statistics.
     """
     plain = {name: _ATA[name] for name in _ATA if name != "ata_device_statistics"}

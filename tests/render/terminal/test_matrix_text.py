@@ -51,8 +51,8 @@ def test_a_matrix_fits_a_terminal_and_has_every_cell(count: int) -> None:
 def test_a_matrix_is_as_long_as_a_screen(count: int, width: int) -> None:
     """A matrix of eight figures has at most 32 lines in a terminal of any usual width.
 
-    If the matrix is too long, it first omits its bars. If it is still too long, it also omits words that its column
-    headings already state.
+    If the matrix is too long, its bars are omitted first. If it is still too long, words that its column headings
+    already state are also omitted.
     """
     loads = {
         **{WORKLOADS[mix]: 123_456.0 for mix in (0, 65, 100)},

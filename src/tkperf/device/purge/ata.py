@@ -128,7 +128,9 @@ def offer_ata(identity: DeviceIdentity) -> tuple[Offer, ...]:
 
 
 def _find_sanitize_obstacle(path: str) -> str | None:
-    """Return why tkperf cannot start a sanitize or cannot detect when it ends. None means that there is no obstacle."""
+    """Return why tkperf cannot start a sanitize or cannot detect the end of a sanitize. None means that there is no
+    obstacle.
+    """
     try:
         state = read_sanitize(path).state
     except EngineError as error:

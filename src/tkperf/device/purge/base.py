@@ -31,8 +31,8 @@ class PurgeWatch:
     """The functions that a purge calls to report its progress.
 
     ``progress`` is called about once a second with the finished share (0..1), or with None if the device does not
-    report the share. ``note`` is called with a stable code and a text that must be recorded *before* an act. ``note``
-    returns when the record is durable.
+    report the share. ``note`` is called with a stable code and a text that must be recorded *before* the purge
+    continues. ``note`` returns when the record is durable.
     """
 
     progress: OnProgress = lambda _share: None

@@ -25,7 +25,8 @@ CHUNKS = 64
 LEAST_CHUNK_BYTES = 1 << 30
 # Byte 5, bits 2 to 4, of the logical block provisioning VPD page (SBC-4): whether unmapped blocks read as zeros.
 LBPRZ_BITS = 0x1C
-# A vendor's tool may overwrite a whole large drive. The tools do not report a more precise time limit.
+# A vendor's tool may overwrite a whole large drive. The tools do not report how long they need, so this limit applies
+# to all of them.
 VENDOR_LIMIT_S = 24 * 3600.0
 
 
@@ -73,8 +74,8 @@ def _in_chunks(permit: ErasePermit, request: int, watch: PurgeWatch) -> None:
 
 
 def offer_hole_punching() -> PurgeMethod:
-    """Return the purge method for files. After this purge, the first write allocates new blocks, as it does on
-    flash.
+    """Return the purge method for files. After this purge, the first write to an address allocates new blocks, like the
+    first write to an address of a purged drive.
     """
     return PurgeMethod(name="hole-punching", title="hole punched in the scratch file", reads_zero=True, act=_punch_hole)
 

@@ -62,8 +62,8 @@ class Sense:
 
     @property
     def is_passing(self) -> bool:
-        """Return whether the state is temporary. The device becomes ready after some time, or it reports an event only
-        once.
+        """Return whether the state is temporary. The state is temporary if the device becomes ready after some time, or
+        if the device reports an event only once.
         """
         if self.key == SenseKey.NOT_READY:
             return (self.code, self.qualifier) in _BECOMING_READY

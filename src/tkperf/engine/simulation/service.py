@@ -306,8 +306,8 @@ def balance(
         response_us: a function that returns the response times of a read and of a write at a rate, in µs. The times do
             not decrease when the rate grows.
         places: number of I/Os that the drive accepts at the same time. Other I/Os wait in the host.
-        writes_wait: whether, at the rate ``most``, only writes wait longer than ``response_us``, because the buffer is
-            full. Otherwise all I/Os wait.
+        writes_wait: whether only writes wait longer than ``response_us`` at the rate ``most``. This is the case if the
+            flash limits the rate, because the write buffer is then full. Otherwise all I/Os wait.
     """
     reads = workload.read_percent / 100
     outstanding = workload.total_outstanding_ios

@@ -16,9 +16,9 @@ from tkperf.system.host import read_memory
 _CPU = Topic("CPU pressure", "a task that waits for a CPU issues no I/O meanwhile", False)
 _MEMORY = Topic("memory pressure", "a task that waits for memory pauses, also during a step", False)
 _IO = Topic("I/O pressure", "other I/O keeps drives busy, and CPUs and links with them", False)
-# For each resource, the values are its topic and two limits. The limits apply to the share of the last ten seconds, in
-# percent, in which a task had to wait. If the share reaches the first limit, the finding is advice. If the share
-# reaches the second limit, the finding is "would disturb". An idle desktop stays below 1 %.
+# For each resource, the values are its topic and two limits. The limits are in percent, and apply to the share of the
+# last ten seconds in which a task had to wait. If the share reaches the first limit, the finding is advice. If the
+# share reaches the second limit, the finding is "would disturb". An idle desktop stays below 1 %.
 _PRESSURES = {"cpu": (_CPU, 2.0, 10.0), "memory": (_MEMORY, 0.1, 1.0), "io": (_IO, 5.0, 20.0)}
 _SWAP = Topic("swap", "a program whose memory was swapped out pauses until a drive has read it back", is_setting=False)
 # If less than this share of the memory is free, the kernel begins to reclaim memory and to swap.

@@ -59,7 +59,8 @@ def _governor(policies: list[Path]) -> AuditResult:
         return _GOVERNOR.not_known(f"{counts[None]} policies cannot be read")
     if names == {"performance"}:
         return _GOVERNOR.ok("performance")
-    # With these drivers, the powersave governor follows the load. With other drivers, it keeps the lowest frequency.
+    # With these drivers, the powersave governor follows the load. With other drivers, the governor keeps the lowest
+    # frequency.
     drivers = {text(policy / "scaling_driver") or "" for policy in policies}
     follows = all("pstate" in driver and "passive" not in driver for driver in drivers)
     held_low = "powersave" in names and not follows
