@@ -40,7 +40,7 @@ class HostCondition:
 
 
 def host_findings(host: dict[str, object]) -> tuple[HostCondition, ...]:
-    """Return all findings of the audit in order. If there was no audit, the result is empty.
+    """Return all findings of the audit, in the order of the audit. If there was no audit, the result is empty.
 
     If there are several drives, the titles contain the name of the drive.
     """

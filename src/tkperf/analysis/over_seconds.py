@@ -1,5 +1,5 @@
-"""Add results that are computed from the one-second samples to the results of a run. These results are findings over
-time, and uncertainties.
+"""Extend the results of a run with results that are computed from the one-second samples. The additional results are
+findings over time, and uncertainties.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ NO_BATCH_OF_SETS = (
 
 
 def tests_of(suite: str) -> dict[str, Offered]:
-    """Return the tests that a suite offers, by their names."""
+    """Return the tests that a suite offers, keyed by their names."""
     return {test.name: test for test in OFFERED_TESTS if suite in test.suites}
 
 

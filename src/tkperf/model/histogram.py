@@ -56,7 +56,7 @@ def find_percentiles(use: PercentileUse) -> tuple[float, ...]:
 
 
 (TAIL_PERCENT,) = find_percentiles(PercentileUse.TAIL)
-# With fewer I/Os beyond a percentile, a single additional slow I/O would change the percentile.
+# With fewer I/Os than this number beyond a percentile, a single additional slow I/O would change the percentile.
 LEAST_IOS_BEYOND = 10
 
 IntArray = NDArray[np.int64]

@@ -62,9 +62,10 @@ class HostLook:
         cpus, allowed_cpus: times of all CPUs, and of the CPUs on which tkperf and fio may run.
         own_cpu_s, own_user_s: whole CPU time, and CPU time in user mode, of tkperf, of fio, and of all processes that
             these programs started.
-        processes: all other processes by their number, without kernel threads. On a host with many processes, not every
-            reading contains the processes. None means that the reading does not contain them.
-        threads: for each thread of fio, by its number: the time on a CPU and the time of waiting for a CPU, in s.
+        processes: all other processes except kernel threads, keyed by their numbers. On a host with many processes, not
+            every reading contains the processes. None means that the reading does not contain them.
+        threads: the time on a CPU and the time of waiting for a CPU, in s, of each thread of fio, keyed by the number
+            of the thread.
         pressure_s: totals of the kernel's pressure stall information in s. For example, ``cpu some`` is a total of the
             whole host, and ``own cpu some`` is a total of the cgroup of tkperf.
         throttled_s, throttled_times: the time for which the cgroups of tkperf and fio had to wait because they had used
@@ -115,7 +116,7 @@ class HostUse:
             one whole CPU.
         others: names of the other programs, largest CPU time first, such as ``stress-ng 96 %``.
         fio_wait_percent: share of the step's time in which threads of fio were ready to run and had no CPU.
-        pressure_percent: shares of the time, by the names in ``HostLook.pressure_s``.
+        pressure_percent: shares of the time, keyed by the names in ``HostLook.pressure_s``.
         throttled_percent, throttled_times: the share of the time in which the cgroups of tkperf and fio had used up
             their CPU time, and the number of such periods.
         heat_events: number of times that CPUs slowed down.

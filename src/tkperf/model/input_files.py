@@ -75,7 +75,7 @@ def only_confined() -> Iterator[None]:
 
 
 def _find_opened() -> dict[str, str]:
-    """Return the paths of the open files of this process, by their descriptors."""
+    """Return the paths of the open files of this process, keyed by their descriptors."""
     opened = {}
     for descriptor in os.listdir("/proc/self/fd"):  # noqa: PTH208
         with suppress(FileNotFoundError):  # the descriptor that this listing itself uses

@@ -389,7 +389,7 @@ class Seconds:
 
     ``start_s`` counts from the first I/O of the step, or from the first I/O of the first step if several steps were
     joined. Latencies are whole response times. ``parts`` are the seconds of each stream of a combination, and of the
-    flushes of each load, by the ``part_key`` of the workload.
+    flushes of each load, keyed by the ``part_key`` of the workload.
     """
 
     start_s: FloatArray = field(default_factory=_empty)

@@ -73,7 +73,8 @@ SILENT_JOB_ROUNDS = 100
 # The second condition is that the job has completed no I/O for this time in s. A disk that cannot read a sector repeats
 # its attempts for a shorter time.
 SILENT_JOB_S = 30.0
-# The mean of fewer I/Os is not reliable: when fio prints a document, some I/Os are counted only in part.
+# The mean of fewer I/Os than this number is not reliable: when fio prints a document, some I/Os are counted only in
+# part.
 FEW_IOS = 1000
 # A thread cannot use more than 100 % of a CPU. In short steps, the kernel may count one clock tick too much.
 MOST_CPU_PERCENT = 120.0

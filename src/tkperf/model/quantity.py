@@ -350,12 +350,12 @@ def percentile(percent: float) -> Quantity:
 
 
 Figures = dict[str, float | int | None]
-"""The values of quantities by the keys of the quantities. Counts are integers. None means "not measured"."""
+"""The values of quantities, keyed by the keys of the quantities. Counts are integers. None means "not measured"."""
 
 
 def combine(rounds: Sequence[Measurement], workload: Workload, direction: Direction = Direction.ALL) -> Figures:
-    """Combine the rounds of a window and return every quantity by its key. None means that the value was not
-    measured.
+    """Combine the rounds of a window, and return the value of every quantity. The keys are those of the quantities.
+    None means that the value was not measured.
     """
     window = Window(rounds=rounds, workload=workload, direction=direction)
     return {key: quantity.combine(window) for key, quantity in QUANTITIES.items()}

@@ -356,7 +356,7 @@ class TestRecord:
     """The recorded part of one test of a run. ``outcomes`` are the outcomes of the finished sections, in order.
 
     ``plan`` is the presentation of the test. None means that the file contains no plan. ``set_aside`` contains the
-    steps that were measured again after an interruption, by their row numbers. These steps count only towards the
+    steps that were measured again after an interruption, keyed by their row numbers. These steps count only towards the
     amount written.
     """
 

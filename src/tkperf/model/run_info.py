@@ -38,7 +38,7 @@ class UserFacts:
 
     Attributes:
         report_date: date of the report. None means that the date is not shown.
-        facts: the facts of the operator, by the names in ``FACT_NAMES``.
+        facts: the facts of the operator, keyed by the names in ``FACT_NAMES``.
     """
 
     report_date: str | None = None

@@ -69,7 +69,7 @@ class Throttled:
 
 
 def by_drive(readings: Iterable[Reading]) -> dict[str, list[Reading]]:
-    """Return the readings of each drive in the order of time, by the names of the drives."""
+    """Return the readings of each drive in the order of time, keyed by the names of the drives."""
     drives: dict[str, list[Reading]] = {}
     for reading in sorted(readings, key=lambda reading: reading.at_s):
         drives.setdefault(reading.drive, []).append(reading)

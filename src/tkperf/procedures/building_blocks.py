@@ -31,8 +31,8 @@ from tkperf.procedures.profiles.profile_tables import SteadyStateTable
 
 HISTOGRAM_SECTION = "Response time histogram"
 ARRIVALS_SPREAD = 3.0  # limit for the missing I/Os, in standard deviations of the due I/Os
-# The limit in %, as in the Myce/OakGate tests. If a load completed less than this share of the offered I/Os, the device
-# did not keep up with the offered rate.
+# This limit, in %, is the same as in the Myce/OakGate tests. If a load completed less than this share of the offered
+# I/Os, the device did not keep up with the offered rate.
 KEPT_UP_PERCENT = 99
 NOT_OF_PTS = "Not a test of the PTS, but purge, preconditioning and steady state follow the rules of the PTS"
 

@@ -75,8 +75,8 @@ def _steps_within(areas: tuple[ActiveRange, ...], steps: tuple[Step, ...]) -> tu
 
 
 def cut_into_areas(table: HardDiskTable, active_range_bytes: int) -> tuple[ActiveRange, ...]:
-    """Return equal areas that consist of whole alignment units. They follow each other from the start of the range. At
-    the end of the range, up to one unit for each area remains unused.
+    """Return equal areas that consist of whole alignment units. The areas follow each other from the start of the
+    range. At the end of the range, up to one unit for each area remains unused.
     """
     alignment_bytes = round(table.area_alignment_kib * KIB)
     length_bytes = active_range_bytes // table.areas // alignment_bytes * alignment_bytes

@@ -64,7 +64,7 @@ def drive(procedure: Procedure, answer: Answering) -> Iterator[Phase | Statement
             reply = answer(asked, ())
 
 
-# The assumed rate of a fill that was not measured yet. It is about the rate of a SATA SSD.
+# The assumed rate of a fill that was not measured yet. This rate is about that of a SATA SSD.
 ASSUMED_FILL_BYTES_PER_S = 500e6
 ASSUMED_LATENCY_NS = 1e5
 
@@ -158,8 +158,8 @@ def following_phases(
     """Return the phases that may follow the current phase: the phase of the worst case, and the phase of the best case
     if that phase differs.
 
-    If the result contains a single phase, this phase is certain. It can then begin before the answer to the current
-    phase is known. None means that the test ends.
+    If the result contains a single phase, this phase is certain, and can begin before the answer to the current phase
+    is known. None means that the test ends.
     """
 
     def following(case: Case) -> Phase | None:
@@ -194,8 +194,8 @@ def possible_ends(so_far: Measurement, planned_s: float) -> tuple[Measurement, .
 
 
 def _replay(answers: Sequence[Answer], imagine: _Imagination) -> Callable[[Phase], Answer]:
-    """Return a function that returns the known answers in order. After the known answers, it returns imagined
-    answers.
+    """Return a function that returns the known answers in order. After the known answers, this returned function
+    returns imagined answers.
     """
     given = iter(answers)
 

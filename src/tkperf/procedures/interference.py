@@ -56,8 +56,8 @@ HOW_MANY = "How many reads stay below the limit during writes?"
 
 
 class InterferenceTable(TestTable, frozen=True, kw_only=True):
-    """A grid of offered rates. The grid has ``levels`` rates of reads and ``levels`` rates of writes. They range from 0
-    to the rates that the drive reaches with reads alone and with writes alone.
+    """A grid of offered rates. The grid has ``levels`` rates of reads and ``levels`` rates of writes. The rates range
+    from 0 to the rates that the drive reaches with reads alone and with writes alone.
     """
 
     key: ClassVar[str] = "interference"

@@ -38,7 +38,9 @@ def find_test(suite: str, name: str, stored_profile: Mapping[str, object] | None
 
 
 def own_tests(profile: Profile) -> tuple[Test, ...]:
-    """Return the tests of workload files whose tables a profile contains. Tests that cannot run are omitted."""
+    """Return each test that a workload file defined and whose table a profile contains. Tests that cannot run are
+    omitted.
+    """
     try:
         return tuple(
             test_of(table)

@@ -36,13 +36,14 @@ _LEAST = np.array([NO_EXTREME if name.endswith(("_min_ns", "_max_ns")) else 0 fo
 # The two columns of times come before the columns of reads and writes. A stream has no columns of times.
 _LEAST_OF_STREAM = np.tile(_LEAST[2 : 2 + len(SIDE_COLUMNS)], len(STREAM_SIDES))
 _MOST = 2**63 - 1
-# The limit of the seconds of one step. It is a day and a half for a small blob, and up to ten days for larger blobs.
+# The limit for the number of seconds of one step. The limit is a day and a half for a small blob, and up to ten days
+# for larger blobs.
 _ALWAYS_SECONDS, _MOST_SECONDS = 1 << 17, 10 * 86_400
-# The limit of filled buckets in all seconds of a step. A bucket consists of two integers, which usually need about a
-# byte in a blob.
+# The limit for the number of filled buckets in all seconds of a step. A bucket consists of two integers, which usually
+# need about a byte in a blob.
 _ALWAYS_FILLED, _FILLED_PER_BYTE, _MOST_FILLED = 4 << 20, 8, 32 << 20
-# The limit of filled buckets for a view of a running run, which reads the file repeatedly. An hour of reads and writes
-# contains less than a million filled buckets.
+# The limit for the number of filled buckets in a view of a running run. Such a view reads the file repeatedly. An hour
+# of reads and writes contains less than a million filled buckets.
 _MOST_FILLED_IN_PASSING = 2 << 20
 # fio reads its counts one after the other while its threads continue. The total of a histogram therefore differs
 # slightly from the count of I/Os. If fio itself was delayed, the difference is larger.

@@ -59,16 +59,17 @@ MOST_SECONDS = 2_000_000
 # gigabytes. A stored part of a running step contains about a minute. If the previous reading was long ago, the view
 # shows only the newest steps second by second.
 MOST_NEWEST_SECONDS, MOST_NEWEST_STEPS = 1200, 60
-# The limit of workloads, counted in each section. Each workload is a row of tables and a line of charts. With five
-# rounds of a minute each, 24 hours contain 288 workloads. A sweep may have 1,024 workloads, which take 85 hours.
+# The limit for the number of workloads, counted in each section. Each workload is a row of tables and a line of charts.
+# With five rounds of a minute each, 24 hours contain 288 workloads. A sweep may have 1,024 workloads, which take 85
+# hours.
 MOST_CELLS = 3700
 # Two limits: one for the number of steps multiplied by the number of sections, and one for the number of steps
 # multiplied by the number of workloads. A run with many sections or workloads has few steps for each of them. The
 # busiest day has 6,000 steps in 43 sections. An import may have 1,000 sections with 12 steps each, and a sweep 1,024
 # workloads with 29 rounds each.
 MOST_STEPS_TIMES_SECTIONS, MOST_STEPS_TIMES_WORKLOADS = 12_000_000, 30_000_000
-# The limit of curves and tables in the plans of all tests. Each of them is counted once for each workload, or step, of
-# its section.
+# The limit for the number of curves and tables in the plans of all tests. Each curve or table is counted once for each
+# workload, or step, of its section.
 MOST_PLANNED_VALUES, MOST_PLANNED_POINTS = 100_000, 2_000_000
 # The limit for the number of tables and indexes in the database. A run file has 18 tables and 6 indexes.
 _MOST_TABLES = 100

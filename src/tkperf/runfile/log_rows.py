@@ -55,7 +55,7 @@ class LogRows:
     Attributes:
         entries: all rows that were read, in their order.
         counted_bytes: memory for these rows, counted in the same way as for the limits.
-        places: the sequence number of each step, by test, section, kind, number, position and start. The start is
+        places: the sequence number of each step, keyed by test, section, kind, number, position and start. The start is
             needed because a section may have several fills, and a step may have been measured again.
     """
 

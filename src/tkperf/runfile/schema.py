@@ -44,7 +44,7 @@ _STREAM = f"""
 """
 _TEXTS = "id INTEGER PRIMARY KEY, code TEXT NOT NULL, text TEXT NOT NULL, test TEXT, at_s REAL"
 
-# Every table has a row number. It is used to find the rows before and after a damaged page.
+# Every row of a table has a row number. With these numbers, a reader finds the rows before and after a damaged page.
 _TABLES = {
     "run": "key TEXT PRIMARY KEY, value TEXT NOT NULL",
     "host": "id INTEGER PRIMARY KEY, facts TEXT",

@@ -1,5 +1,5 @@
-"""Snapshots of run files. A snapshot is a copy that SQLite's backup function makes during a run or after the run. It
-contains a mark with the time and the place of the copy.
+"""Snapshots of run files. A snapshot is a copy that SQLite's backup function makes during a run or after the run. The
+snapshot contains a mark with the time and the place of the copy.
 """
 
 from __future__ import annotations

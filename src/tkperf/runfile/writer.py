@@ -248,7 +248,7 @@ class RunFileWriter:
     """A writer that stores a run during the measurement. One process writes, and any process may read at the same time.
 
     When a call with a finished step returns, the file contains the step durably, because the journal is synced. A kill
-    or a power failure loses no more than the last minute of the running step. More can be lost only while the file
+    or a power failure loses no more than the last minute of the running step. More data can be lost only while the file
     cannot be written, for example on a full disk. In this case, the run continues, and the entries stay in memory. The
     file is locked (flock) as long as its writer exists, so readers can distinguish a running run from a killed run.
     """

@@ -1,7 +1,8 @@
-"""The remaining part of a running test: the loads that may follow, so that they can be prepared, and the remaining
+"""The remaining part of a running test: the loads that may follow and can therefore be prepared, and the remaining
 time.
 
-This module determines both by a replay of the test's procedure with the answers so far (docs/adr/0007).
+To determine these loads and this time, the module replays the procedure of the test with the answers so far
+(docs/adr/0007).
 """
 
 from __future__ import annotations

@@ -385,8 +385,8 @@ def _answer_with(
 
 
 def _why_repeated(phase: Round, position: int, then: Next | None, error: StepFailedError, tried_s: float) -> str:
-    """Return the text about a repeated step. It contains the step, the reason, and the load on the device between the
-    attempts.
+    """Return the text about a repeated step. The text contains the step, the reason, and the load on the device between
+    the attempts.
     """
     saw = f"the failed attempt ({tried_s:.0f} s)"
     if then is not None and then.certain:

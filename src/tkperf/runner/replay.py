@@ -64,7 +64,7 @@ class Resumed:
     """The part of a run that was finished before the interruption.
 
     Attributes:
-        done: the section outcomes of each finished test, by the name of the test.
+        done: the section outcomes of each finished test, keyed by the name of the test.
         replayed: the replay of the interrupted test.
     """
 

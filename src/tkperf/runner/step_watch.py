@@ -41,7 +41,7 @@ USUAL_LOOK_S = 0.03
 BORDER_S = 0.05
 # The number of readings from which the usual rate before an idle time is computed.
 USUAL_DEVICE_LOOKS = 6
-# If fewer I/Os are usual between two readings, a part of the time could seem to be idle by chance.
+# If fewer I/Os than this number are usual between two readings, a part of the time could seem to be idle by chance.
 LEAST_USUAL_IOS = 30
 # The rate of the next step is measured during this time after the end of the current step.
 FOLLOWER_S = 0.3

@@ -203,7 +203,9 @@ class ProcHostLooks:
         return times
 
     def _walk(self, own: set[int]) -> dict[int, Program] | None:
-        """Return all programs except the processes in ``own``. None means that the next examination is not due yet."""
+        """Return all processes except kernel threads and the processes in ``own``. None means that the next examination
+        is not due yet.
+        """
         now_s = time.monotonic()
         if now_s < self._walk_again_s:
             return None

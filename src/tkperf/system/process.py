@@ -378,8 +378,8 @@ def stop_process(process: subprocess.Popen[bytes], *, grace_s: float) -> None:
 
 
 class Worker:
-    """A worker process that receives bytes and returns bytes. Create it early, because it prepares itself in the
-    background.
+    """A worker process that receives bytes and returns bytes. Create the worker early, because the worker prepares
+    itself in the background.
     """
 
     def __init__(self, module: str) -> None:

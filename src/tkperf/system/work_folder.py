@@ -150,7 +150,8 @@ class _LockedFolder:
 def remove_dead(place: Path) -> None:
     """Remove the folders in ``place`` that processes of this user left behind when they died.
 
-    The function follows no links. It does not change folders whose state is not clear or that it cannot remove.
+    The function follows no links. The function leaves a folder unchanged if the state of the folder is not clear, or if
+    the folder cannot be removed.
     """
     with suppress(OSError), os.scandir(place) as entries:
         for entry in entries:

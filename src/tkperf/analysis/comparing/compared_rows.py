@@ -187,7 +187,9 @@ def judge_change(ratio: float, measure: Measure, *, within_noise: bool | None) -
 
 
 def is_too_wide(of_ratio: Uncertainty | None) -> bool:
-    """Return whether the interval of a ratio contains both 1 and a difference of more than 10 %."""
+    """Return whether the interval of a ratio contains 1 and also contains a ratio that means a difference of more than
+    10 %.
+    """
     if of_ratio is None or not of_ratio.covers(1.0):
         return False
     low, high = of_ratio.low, of_ratio.high

@@ -138,7 +138,7 @@ class RunFigures:
     """The part of the results of a run that a ranking needs.
 
     Attributes:
-        device: facts about the drive, by the names in the run file.
+        device: facts about the drive, keyed by the names in the run file.
         conditions: for each test and section with values, the conditions that must be equal before values are ranked.
         is_valid: whether the verdict on the run allows comparisons.
     """

@@ -2,7 +2,7 @@
 
 The search for levels is robust: the search uses medians over a few neighbouring values, so single spikes and stalls do
 not move a boundary. The band around a level is as wide as the noise of the level. In a sudden drop, a rate falls to
-less than half from one value to the next. docs/explanation/method.md contains each rule and its reason.
+less than half of its level from one value to the next. docs/explanation/method.md contains each rule and its reason.
 """
 
 from __future__ import annotations

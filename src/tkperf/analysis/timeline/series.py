@@ -14,7 +14,7 @@ from tkperf.model.measurement import FloatArray
 _MAD_TO_SIGMA = 1.4826
 # Above this number of values, sorting takes longer than the selection algorithm of numpy.
 _FEW = 500
-# in s; a value above 0.3 s is needed, because up to 0.3 s pass until the first I/O if fio starts late
+# in s; longer than 0.3 s, the longest time from a late start of fio to the first I/O
 _IDLE_S = 0.5
 
 

@@ -36,7 +36,7 @@ from tkperf.model.measurement import FloatArray
 COVERAGE_PERCENT = 95
 COVERED = f"{COVERAGE_PERCENT} %"
 """The coverage of every interval, as text for people to read."""
-_MANY = 100  # Degrees of freedom. Above this number, an expansion is accurate to six digits.
+_MANY = 100  # Above this number of degrees of freedom, an expansion is accurate to six digits.
 
 
 @cache
