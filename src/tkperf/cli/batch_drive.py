@@ -198,8 +198,8 @@ class _Gate:
         self._channel.send(Begun())
 
     def wait_for_repetition(self) -> bool:
-        """Hold the drive if a second run may follow, and return whether the second run follows. If the batch has ended,
-        no second run follows.
+        """Hold the drive if a second run may follow, and wait for the order to begin this run. Return whether the order
+        arrived. If the batch has ended, no second run follows.
         """
         if self._go is None or not self._go.repeatable:
             return False

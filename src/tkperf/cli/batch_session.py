@@ -65,7 +65,7 @@ class BatchPrompt(Protocol):
     """The interface that shows a batch to the user, asks for confirmation, and shows the outcome."""
 
     def show(self, selection: DriveSelection, neighbours: Neighbours) -> None:
-        """Show the facts that the processes found out about the drives. The question follows."""
+        """Show the facts that the processes found out about the drives. tkperf asks the question afterwards."""
 
     def ask(self, processes: DriveProcesses) -> None:
         """Ask the user once for all drives.

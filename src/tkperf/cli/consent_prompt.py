@@ -26,7 +26,7 @@ ASKED_AGAIN = 2
 
 
 def show_plan(options: RunOptions, estimate: RunEstimate) -> None:
-    """Show on stderr what the run will do. The question follows."""
+    """Show on stderr what the run will do. tkperf asks the question afterwards."""
     if options.quiet or options.progress == "json":
         print_plan_warnings(warning for warning in estimate.warnings if warning.code in SAID_ALWAYS)
         if (cost := warn_of_cost(estimate)) is not None:
@@ -36,7 +36,7 @@ def show_plan(options: RunOptions, estimate: RunEstimate) -> None:
 
 
 def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
-    """Show on stderr at which point the run will continue. The question follows."""
+    """Show on stderr at which point the run will continue. tkperf asks the question afterwards."""
     plan, record = resumed.plan, resumed.record
     if not options.quiet and options.progress != "json":
         titles = {test.name: test.title for test in resumed.tests}

@@ -166,7 +166,7 @@ _BEGUN = b"begun"
 
 
 class Departure:
-    """The separation of a run from its terminal. If ``--detach`` is not given, the run is not separated."""
+    """The separation of a run from its terminal. Without ``--detach``, the run is not separated from the terminal."""
 
     def leave_terminal(self) -> None:
         """Separate the process from the terminal after the question, so that signals of the terminal no longer reach

@@ -159,7 +159,7 @@ STRICT = on_test(
     help="Refuse a host that would disturb the run. Measure a disturbed step of a round again at once, at most twice. "
     "If each attempt is disturbed, end the run; 'tkperf resume' continues the run.",
 )
-# Options for a host that disturbs a measurement. tkperf can refuse, accept or tune such a host.
+# Options for hosts that would disturb a measurement. tkperf can refuse, accept or tune such a host.
 TRUST = (
     STRICT,
     on_test(

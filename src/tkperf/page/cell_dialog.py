@@ -329,13 +329,14 @@ def _part_facts(cell: CellResult | None, detail: CellDetail) -> dict[str, str]:
 
 
 def _histograms(stats: Sequence[IoStats]) -> dict[str, str]:
-    """Return the histograms with coarse buckets and with their marks (``MARKS``).
+    """Return the histograms with coarse buckets, and the marks of each histogram (``LATENCY_MARKS``).
 
     The counts are stored row by row: all buckets of the first histogram, then all buckets of the second histogram, and
     so on.
     """
     histograms = [of_part.histogram for of_part in stats]
-    # A cell has a histogram for each minute of a day, so all histograms are added up together.
+    # A cell of a long stream has a histogram for each minute of a day. For speed, one call of numpy fills all
+    # histograms.
     buckets = find_coarse_buckets(np.concatenate([histogram.indices for histogram in histograms]))
     if not buckets.size:
         return {}

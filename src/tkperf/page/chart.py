@@ -139,7 +139,7 @@ class Curve:
     """A curve, which consists of points that belong together.
 
     Attributes:
-        name: the name in the legend. Several parts of a curve share the name and the colour.
+        name: the name in the legend. If a curve consists of several parts, all parts have the same name and colour.
         variant: the meaning of the dash pattern, which a separate legend shows.
         label: the name at the end of the curve, which is shown without the title of the legend; empty to use ``name``.
         dots: whether each point is visible on the line.

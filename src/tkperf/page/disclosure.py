@@ -391,8 +391,8 @@ def _summarise_fills(result: RunResult) -> str | None:
 
 
 def _name_exceptions(done: str, result: RunResult, is_done: Callable[[SectionResult], bool]) -> str:
-    """Return ``purged``, ``not purged``, or ``purged (except Write Saturation)``, according to all tests that were
-    measured.
+    """Return ``purged``, ``not purged``, or ``purged (except Write Saturation)``. The text takes all measured tests
+    into account.
     """
     measured = [test for test in result.tests if any(section.cells for section in test.sections)]
     without = [test.title.split(" (")[0] for test in measured if not any(map(is_done, test.sections))]
@@ -463,7 +463,7 @@ def _describe_rounds(section: SectionResult) -> str | None:
 
 
 def _stimuli(test: TestResult) -> Facts:
-    """Return the first two stimuli, because the header has no space for more."""
+    """Return only the first two stimuli, because the header has no space for more stimuli."""
     sections = [section for section in test.sections if not section.plan.prepares]
     facts: list[tuple[str, str | None]] = []
     for number, section in enumerate(sections[:2], start=1):

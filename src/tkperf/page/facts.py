@@ -234,7 +234,7 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def typeset(text: str) -> str:
     """Return a text in the form that readers see. Negative numbers have a minus sign, and the exponents of powers of
-    ten are raised.
+    ten are superscripts.
 
     Do not use this form in documents for programs, in Markdown, or in texts that users copy. These texts contain only
     characters that a user can type on a keyboard.

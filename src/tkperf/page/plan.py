@@ -119,7 +119,9 @@ def describe_clock(estimate: RunEstimate) -> str:
 
 
 def _phase(repeated: Repeated) -> tuple[str, str, str]:
-    """Return the row of a phase, or of phases that repeat: ``5 to 25 times: Warm-up (1 round of 1 step), ...``."""
+    """Return the row of a phase, or of a group of phases that is repeated: ``5 to 25 times: Warm-up (1 round of 1
+    step), ...``.
+    """
     (stage, *others), stages = repeated.once, repeated.stages
     if repeated.most > 1:
         least = "" if repeated.least == repeated.most else f"{repeated.least:,} to "

@@ -401,8 +401,8 @@ def _window(verdict: SteadyStateVerdict) -> WindowSoFar:
 
 
 def _describe_left(section: LeftSection) -> tuple[str, str]:
-    """Return the name of a section that the run has finished. The second text is the average over the window or the
-    newest value.
+    """Return two texts about a section that the run has finished. The first text is the name of the section. The second
+    text contains the outcome: the state and the average of the window, or the newest value.
     """
     is_named = section.section.lower() != section.test
     name = ", ".join(filter(None, (section.test, section.section if is_named else "")))

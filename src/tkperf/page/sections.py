@@ -88,8 +88,8 @@ def build_test_figures(
     answers = join_charts(charts, test.name)
     below = EventsView(
         tables=() if telemetry is None else (telemetry,),
-        # A single call joins the charts that answer questions with the charts of the load on the device, so that every
-        # key is unique.
+        # The charts that answer questions and the charts of the load on the device are passed in a single call, so that
+        # every key is unique.
         charts=join_charts([*charts, *done], test.name)[len(answers) :],
     )
     return views, answers, below

@@ -60,8 +60,8 @@ from tkperf.procedures import ORDER_OF_TKPERF
 def build_headline_views(
     result: RunResult, shown_sections: Mapping[str, Sequence[ShownSection]]
 ) -> tuple[HeadlineView, ...]:
-    """Return the headline figures. Each figure contains the key of its section. If the figure has a cell, it also
-    contains the key of the cell.
+    """Return the headline figures. Each figure contains the key of its section and, if it belongs to a cell, the key of
+    the cell.
     """
     titles = {test.name: test.title for test in result.tests}
     views = []

@@ -79,7 +79,7 @@ def compose(view: ReportView) -> Document:
         for row in report["decision"]["rows"]:
             if row["colour"]:
                 row["colour"] = find_colour(row["colour"])
-    # A printed page has no first screen on which the charts must fit. The names beside the curves need the height.
+    # Unlike on a screen, the first charts need not fit below the matrix. The names beside the curves need more height.
     report["lead_charts"] = _lay_out([_heighten(chart) for chart in view.lead_charts])
     of_overview = [chart.on_paper for chart in view.overview_charts]
     # The first view of each chart is placed first, as on the screen. In this order, a high chart leaves no gap at the

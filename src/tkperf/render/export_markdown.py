@@ -120,7 +120,7 @@ def _findings(view: ReportView) -> Iterator[str]:
 
 
 def _warnings(view: ReportView) -> Iterator[str]:
-    """Yield each warning once. The warning is placed below its subject."""
+    """Yield each warning once. The line of a warning begins with the subject of the warning."""
     if view.grouped_warnings:
         yield from (f"{view.warnings_line}:", "")
         for group in view.grouped_warnings:

@@ -51,7 +51,8 @@ _DIGITS, _LARGE = 6, 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageFrame:
-    """Parts that exist only in a page from a server: the address of ``render_script()``, and additional HTML.
+    """Parts that exist only in a page from a server: the address of the script that ``render_script()`` returns, and
+    additional HTML.
 
     The server sends the content security policy of such a page in the headers.
     """

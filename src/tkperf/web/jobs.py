@@ -265,8 +265,8 @@ def make_copy(file: KnownFile) -> bytes:
 
 
 def make_points(file: KnownFile) -> bytes:
-    """Return data points of a run in progress: its current progress, its latest second, and the latest telemetry
-    reading of each drive.
+    """Return data points of a run in progress: the current progress of the run, the latest second, and the latest
+    telemetry reading of each drive.
     """
     with open_known(file) as opened:
         delta, disturbed_steps = opened.delta(), opened.outline().disturbed_steps

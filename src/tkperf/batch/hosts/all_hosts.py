@@ -368,7 +368,9 @@ def plan_on(host: str, request: BatchRequest, options: Options, *, no_probe: boo
 
 
 def _commission(request: BatchRequest, numbers: Sequence[int], *, resumes: bool) -> tuple[BatchRequest, dict[str, str]]:
-    """Return the part of a batch that belongs to a host, with the input files under the names that the host uses."""
+    """Return the part of a batch that belongs to a host. In this part, the input files have the names that the host
+    uses.
+    """
     files: dict[str, str] = {}
     names: dict[str, str] = {}
 

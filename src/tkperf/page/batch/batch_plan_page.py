@@ -183,8 +183,8 @@ def _describe_rate(bytes_per_s: float | None, otherwise: str) -> str:
 
 
 def _conditions(estimate: BatchEstimate, ends: str) -> Iterator[tuple[str, str]]:
-    """Yield the conditions under which the batch would run, each as a label and a text. A condition that does not apply
-    to all drives names its drives.
+    """Yield the conditions under which the batch would run, each as a label and a text. If a condition does not apply
+    to all drives, its text names the drives to which it applies.
     """
     if ends:
         yield "ends", ends
@@ -274,8 +274,8 @@ def describe_neighbours(groups: Sequence[DriveGroup], cpus: Sequence[CpuPlan | N
 def fold_texts(
     of_drives: Sequence[tuple[str, Sequence[tuple[str, str]]]], *, by_words: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Yield each labelled text only once, even if several drives have the same text. A text that does not apply to all
-    drives names its drives.
+    """Yield each labelled text only once, even if several drives have the same text. If a text does not apply to all
+    drives, it names the drives to which it applies.
 
     Args:
         by_words: whether texts that differ only in their numbers count as equal. The numbers can differ because the

@@ -78,8 +78,8 @@ class _Line:
 
     @property
     def rank(self) -> int:
-        """Return the position of the drive in the order of display. Drives with problems are first, followed by drives
-        that run, wait or are done.
+        """Return the position of the drive in the order of display. Drives with problems are first. They are followed
+        by the running drives, the waiting drives and the finished drives.
         """
         if self.drive.stage is DriveStage.RUNNING and self.doubts:
             return len(IN_TROUBLE)
@@ -175,7 +175,7 @@ def level_of_stage(stage: DriveStage) -> NoteLevel:
 
 
 def describe_round(run: RunState) -> str:
-    """Return the progress within a section in one or two words: ``3 of 25``, ``fill 41 %``."""
+    """Return the progress within a section in a few characters: ``3 of 25``, ``fill 41 %``."""
     phase, at_most = run.progress.phase, run.progress.at_most
     of = "" if at_most is None else f" of {at_most:,}"
     match phase:
@@ -276,7 +276,7 @@ def _shorten_serials(lines: Sequence[_Line]) -> tuple[str, ...]:
 
 
 def _of_run(of: Callable[[Brief], str | None]) -> Callable[[_Line], str]:
-    """Return a function that builds the text of a cell about a run. For a run that has not begun, the text is
+    """Return a function that builds the text of a table cell for a run. For a run that has not begun, the text is
     ``NOT_MEASURED``.
     """
 

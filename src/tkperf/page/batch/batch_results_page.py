@@ -326,7 +326,7 @@ def _describe_fact(fact: Callable[[BatchDriveResult], object], one: BatchDriveRe
 
 
 def _of_device(key: str) -> Callable[[BatchDriveResult], object]:
-    """Return a function that searches for a fact about a drive, first in its run and then in the batch."""
+    """Return a function that searches for a fact about a drive, first in the drive's run and then in the batch."""
 
     def find(one: BatchDriveResult) -> object:
         measured = None if one.result is None else one.result.info.device.get(key)

@@ -232,6 +232,6 @@ def build_batch_tiles(batch_result: BatchResult) -> tuple[HeadlineView, ...]:
 
 
 def build_group_tiles(group: ModelGroup, most: int) -> Iterator[HeadlineView]:
-    """Yield a tile for each of the most important figures of a model, with a dot for each drive."""
+    """Yield a tile for each of the most important figures of a drive model. A tile contains a dot for each drive."""
     called = dict(zip(group.compared.names, map(_name, group.drives), strict=True))
     return build_figure_tiles(group.compared, choose_cohort_figures(group.compared, most), called)

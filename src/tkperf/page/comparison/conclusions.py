@@ -89,7 +89,7 @@ def _differences(names: Sequence[str], tests: Sequence[TestResult | None]) -> It
 def _greatest(
     names: Sequence[str], tests: Sequence[TestResult | None], of: Callable[[DriveTelemetry], float | None]
 ) -> dict[str, float]:
-    """Return the greatest value among the drives of each run. A run without a value is omitted."""
+    """Return, for each run, the greatest value of its drives. A run without a value is omitted."""
     greatest = {}
     for name, test in zip(names, tests, strict=True):
         values = [value for drive in (test.telemetry if test else ()) if (value := of(drive)) is not None]
@@ -136,7 +136,7 @@ _Names = Mapping[tuple[object, ...], str]
 
 def find_conclusions(comparison: Comparison) -> Iterator[str]:
     """Yield the sentences about spikes, then the sentences about the differences of the figures, and finally those
-    about throttled drives. The limits of the comparison are part of the verdict instead.
+    about throttled drives. The limitations of the comparison are part of the verdict.
     """
     yield from _of_spikes(comparison)
     if comparison.cohort is not None:
@@ -431,8 +431,8 @@ def _of_history(comparison: Comparison, history: History) -> Iterator[str]:
 
 
 def _of_last_run(comparison: Comparison) -> Iterator[str]:
-    """Yield a sentence about the greatest difference of the last run. A single fall is not a trend, so the trend of the
-    figure would not show this difference.
+    """Yield a sentence about the greatest difference between the last run and the first run. A single fall is not a
+    trend, so the trend of the figure would not show this difference.
     """
     differing = [row for row in comparison.headlines if row.entries[-1].change in BEYOND_NOISE]
     if differing:

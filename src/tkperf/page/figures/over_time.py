@@ -64,7 +64,7 @@ MOST_SPIKES = 2000
 def mark_found(
     chart: Chart, timelines: Iterable[Timeline], quantities: Sequence[Quantity], scale: float = 1.0
 ) -> Chart:
-    """Return the chart with marks for the findings in these quantities. If there are no findings, the chart is not
+    """Return the chart with marks for the findings about these quantities. If there are no findings, the chart is not
     changed.
 
     A level is shown as a line at its value, with a boundary at its start. Drops and periodic spikes are shown as

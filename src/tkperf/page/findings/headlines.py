@@ -182,7 +182,7 @@ def find_highest_spikes(tests: Sequence[TestResult]) -> tuple[TestResult, Sectio
 
 
 def _of_test(test: TestResult) -> Iterator[_Candidate]:
-    """Yield the candidates of a test in the order of their ranks, then in the order of the sections.
+    """Yield the candidates of a test, sorted by rank. Candidates with the same rank are in the order of the sections.
 
     In a test with several demands, each figure names its own demand.
     """

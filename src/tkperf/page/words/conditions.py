@@ -200,7 +200,7 @@ def find_flaws(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[t
     """Yield each flaw that makes values of the runs doubtful, with the runs that have the flaw: ``("Not steady", "A
     (Throughput 128k), B (all 5 sections)")``.
 
-    If many runs have the flaw, the text names the runs without the extent of the flaw.
+    If many runs have the flaw, the text contains only the names of the runs, and not the extent of the flaw.
     """
     flaws: dict[str, dict[str, str]] = {}
     for name, result in zip(names, results, strict=True):
@@ -328,7 +328,7 @@ _OF_ONE_MODEL: dict[str, Of] = {"firmware": lambda result: result.info.device.ge
 
 
 def _demand_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[Difference]:
-    """Yield the differences in demand. One difference covers all tests that differ in the same way."""
+    """Yield the differences in demand. Tests that differ in the same way are reported as one difference."""
     by_run = [{test.name: describe_demand(test) for test in result.tests} for result in results]
     differing: dict[tuple[str | None, ...], list[str]] = {}
     for test in _common_tests(results):
@@ -371,8 +371,8 @@ def _section_differences(
     condition: str,
     of: Callable[[RunResult, SectionResult], str | None],
 ) -> Iterator[Difference]:
-    """Yield the differences in one condition of the sections. One difference covers all sections that differ in the
-    same way.
+    """Yield the differences in one condition of the sections. Sections that differ in the same way are reported as one
+    difference.
     """
     by_run = [_sections(result) for result in results]
     differing: dict[tuple[str | None, ...], list[str]] = {}

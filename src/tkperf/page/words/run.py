@@ -191,7 +191,7 @@ def _of_resumptions(resumptions: Sequence[ResumptionResult]) -> Iterator[str]:
 
 
 def _of_drives(result: RunResult) -> Iterator[str]:
-    """Yield the notices that a drive was throttled, or that a drive failed to read or keep data."""
+    """Yield a notice if a drive was throttled, and a notice if a drive failed to read or keep data."""
     throttled_s = {test.title: sum(drive.throttled_s or 0.0 for drive in test.telemetry) for test in result.tests}
     hot = [f"{title} ({format_duration(for_s)})" for title, for_s in throttled_s.items() if for_s]
     if hot:
@@ -294,7 +294,7 @@ BADGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarningGroup:
-    """The warnings of one kind. ``count`` includes repeated texts and texts beyond the limit."""
+    """The warnings of one kind. ``count`` also counts repeated texts, and texts that a page omits."""
 
     title: str
     count: int

@@ -34,8 +34,8 @@ _MOST_POWER = 9
 def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
     """Return the sentences about a section in the order of its findings. The result is empty if there are no findings.
 
-    If a stream stays at one level, a sentence states this. For rounds, a sentence describes the levels only if the rate
-    changes.
+    If the rate of a stream stays at one level, a sentence states this. For a test with rounds, a sentence describes the
+    levels only if the rate changes.
     """
     axes = find_axes(timeline.workload for timeline in timelines)
     sentences = []

@@ -180,7 +180,7 @@ def _build_title(chart: Picture, *, rings: bool) -> Spec:
 
 
 def name_channel(field: str, title: str, style: dict[str, object]) -> Row:
-    """Return the channel that assigns a colour or a dash to each name in a field."""
+    """Return the channel that assigns a colour or a dash to each name that a field of the data contains."""
     return {
         "field": field,
         "type": "nominal",

@@ -212,8 +212,8 @@ def draw_heat_maps(charts: Sequence[ChartView], width: int, blocks: BlockLetters
 def _draw_heat_map(chart: HeatMap, width: int, blocks: BlockLetters) -> Iterator[Text]:
     begin, end = chart.slices[0].begin, chart.slices[-1].end
     widths = sorted(column.end - column.begin for column in chart.slices)
-    # The number of places never exceeds the number of slices, because a place without a slice would look like a gap in
-    # the measurement.
+    # The number of columns never exceeds the number of slices, because a column without a slice would look like a gap
+    # in the measurement.
     room = max(1, min(_MOST_BARS, width - _SCALE, round((end - begin) / widths[len(widths) // 2])))
     columns = [[0] * (len(chart.edges_us) - 1) for _ in range(room)]
     for column in chart.slices:

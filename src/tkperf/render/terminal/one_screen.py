@@ -24,8 +24,8 @@ MOST_LINES = 40
 _USUAL_WIDTH = 80
 _GAP = 2
 _HANGING = 2
-# A length in characters. If a verdict is longer, such as a list of disturbances, it is printed once for all figures
-# that have this verdict.
+# The greatest length, in characters, of a verdict that is printed beside each figure. A longer verdict, such as a list
+# of disturbances, is printed once for all figures that have this verdict.
 _LONGEST_VERDICT = 24
 # The smallest width of the labels, in characters, if the table has a column for the tests.
 _LEAST_LABEL = 30
