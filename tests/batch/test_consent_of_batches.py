@@ -108,8 +108,8 @@ def test_a_file_that_others_can_write(tmp_path: Path, mode: int) -> None:
 
 
 def test_a_folder_that_others_can_write_to(tmp_path: Path) -> None:
-    """A file is refused if its folder is writable for other users, because they could replace the file. This also
-    applies if the caller names the file through a link.
+    """A file is refused if its folder is writable for other users, because these users could replace the file. The file
+    is also refused if the caller names it through a link.
     """
     folder = tmp_path / "shared"
     folder.mkdir()

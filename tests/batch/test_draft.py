@@ -167,7 +167,7 @@ def test_mistakes(tmp_path: Path, text: str, says: str) -> None:
 
 
 def test_claims_with_a_mistake(tmp_path: Path) -> None:
-    """Claims are read before the measurement begins. A mistake in them is reported with its key."""
+    """Claims are read before the measurement begins. If a claim contains a mistake, the error names the key."""
     (tmp_path / "claims.toml").write_text(CLAIMS.replace("at_least", "at_leats"))
     path = tmp_path / "lab.toml"
     path.write_text(f'claims = "claims.toml"\n{SSD}')
@@ -180,7 +180,7 @@ def test_claims_with_a_mistake(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o620, 0o602])
 def test_a_file_that_others_can_write(tmp_path: Path, mode: int) -> None:
-    """A batch file may name a command that runs as root. It is therefore refused if other users can write to it."""
+    """A batch file may name a command that runs as root. Such a file is refused if other users can write to it."""
     path = tmp_path / "lab.toml"
     path.write_text(SSD)
     path.chmod(mode)

@@ -124,8 +124,8 @@ def test_a_serial_number_names_whole_drives_only(host: Host) -> None:
 
 
 def test_a_word_that_is_a_file_and_a_serial_number(host: Host) -> None:
-    """If a word is both a file and a serial number, it is refused, because tkperf does not guess which drive to
-    erase.
+    """A word that is both the name of a file and a serial number is refused, because tkperf does not guess which drive
+    to erase.
     """
     host.add("sda", device__serial="X1")
     (host.root / "here/X1").write_bytes(b"x")

@@ -515,7 +515,7 @@ def test_the_line_for_sudoers_names_the_user_of_ssh(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_words_that_explain_nothing_are_passed_on(words: str, says: str) -> None:
-    """If tkperf does not recognise a message, its error contains the last line of the message without control
+    """If tkperf does not recognise the output of ssh, the error contains the last line of this output without control
     characters. Warnings of sudo about host names are skipped. If ssh printed nothing, the error contains the exit
     status of ssh.
     """

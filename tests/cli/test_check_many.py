@@ -201,8 +201,8 @@ def test_files_of_one_run_count_once(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_fullest_file_of_a_run_is_shown(good: RunResult) -> None:
-    """A copy from the middle of a run counts as the same run, and the file with more results is shown. Two files of
-    runs without a seed count as the same run only if their values are equal.
+    """A copy from the middle of a run counts as the same run, and the file with more results is shown. If two files
+    contain no seed, they count as the same run only if the values in both files are equal.
     """
     (test, *_) = good.tests
     early = replace(good, tests=(replace(test, steps=test.steps[:1]),))

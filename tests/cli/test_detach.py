@@ -231,8 +231,8 @@ def test_what_waits_killed_leaves_nothing_behind(image: Path, run_path: Path) ->
 
 @fio
 def test_a_run_killed_before_it_began_is_an_error(image: Path, run_path: Path) -> None:
-    """If a run is killed before it has begun, the command reports the kill as an error. Its exit code is the shell's
-    exit code for the signal.
+    """If a run is killed before it has begun, the command reports the kill as an error. The command then ends with the
+    exit code that a shell uses for the signal.
     """
     terminal = Terminal(*options(image))
     terminal.read_until("Type its")

@@ -262,8 +262,8 @@ def test_lines_have_whole_words_and_commands_can_be_copied() -> None:
 def test_each_document_has_its_verdict(
     call: list[str], state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each JSON document of doctor contains its findings under the key ``verdict``, with the same parts as the verdict
-    of a run.
+    """Each JSON document contains the findings of the command under the key ``verdict``, with the same parts as the
+    verdict of a run.
     """
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli, [*call, "--json"])

@@ -130,7 +130,7 @@ def test_a_changed_file_replaces_its_run(runs: Path, tmp_path: Path) -> None:
 
 
 def test_a_changed_status_of_a_file_is_no_change(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If only the status of a run file changed, such as its permissions, the next export reads the file once. It does
+    """If only the metadata of a run file changed, such as the permissions, the next export reads the file once and does
     not change the data set. Later exports do not open the file.
     """
     dataset = tmp_path / "fleet"
@@ -161,7 +161,7 @@ def test_an_older_copy_does_not_replace_a_later_state_after_an_upgrade(
 
 def test_names_of_others_are_no_names_of_folders(source: Path, tmp_path: Path) -> None:
     """tkperf names the folder of a run after the id of the run, or after a digest if the id is unsuitable. Names of
-    drives and files are unsuitable, because they may contain any characters.
+    drives and files are not used, because such names may contain any characters.
     """
     dataset, folder = tmp_path / "fleet", tmp_path / "runs"
     folder.mkdir()
@@ -350,8 +350,8 @@ def test_other_code_exports_again(runs: Path, tmp_path: Path, monkeypatch: pytes
 
 
 def test_report_does_not_replace_the_tables_of_another_run(runs: Path, tmp_path: Path) -> None:
-    """``tkperf report --parquet`` overwrites the tables of the same run. It refuses to overwrite tables of another run
-    and files of another program.
+    """``tkperf report --parquet`` overwrites the tables of the same run. The command refuses to overwrite tables of
+    another run and files of another program.
     """
 
     def report(name: str, folder: Path) -> Exception | None:

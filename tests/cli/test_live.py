@@ -384,8 +384,8 @@ def test_disturbed_steps_and_temperature_are_told() -> None:
 
 
 def test_steps_told_before_their_phase_are_in_the_histories() -> None:
-    """If a view receives steps before it receives the phase of these steps, it adds the steps to the histories of the
-    phase. ``attach`` passes on such steps. Steps of another section are not added to these histories.
+    """If a view receives steps before it receives the phase of these steps, the view adds the steps to the histories of
+    the phase. ``attach`` passes on such steps. Steps of another section are not added to these histories.
     """
     state = RunState()
     state.take(TestStarted(test="iops", at_s=0))

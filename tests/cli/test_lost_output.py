@@ -276,8 +276,8 @@ def test_a_full_stdout_is_one_clear_line(run_file: Path, argv: tuple[str, ...]) 
 
 
 def test_results_that_cannot_be_printed_are_kept(tmp_path: Path) -> None:
-    """If the results of a run cannot be printed, they remain in the run file, and the error names the command that
-    shows them.
+    """If the results of a run cannot be printed, the run file still contains the results, and the error names the
+    command that shows them.
     """
     done = on_a_full_disk(*RUN, "-q", "--output", tmp_path)
     assert_clear(done, 2, "No space left on device", f"tkperf show {tmp_path}/n.tkperf")

@@ -138,8 +138,8 @@ def test_a_tab_loads_nothing_but_names(tmp_path: Path, line: str) -> None:
 
 
 def test_what_is_loaded_is_seen() -> None:
-    """The check that the other tests use detects heavy modules. It fails for a command that does its work, because such
-    a command loads more than the light modules.
+    """The check that the other tests use detects heavy modules. The check fails for a command that does its work,
+    because such a command loads more than the light modules.
     """
     _, names = loaded_by([["profiles", "--json"]])
     assert "msgspec" in names

@@ -292,7 +292,7 @@ def test_a_drive_gives_its_samples_in_one_digest(tmp_path: Path) -> None:
 
 
 def test_a_few_bad_blocks_may_hold_data(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few unreadable blocks do not prevent the measurement of a worn drive, but they count as possible data.
+    """A few unreadable blocks do not prevent the measurement of a worn drive, but these blocks count as possible data.
 
     A drive with more unreadable blocks is refused.
     """

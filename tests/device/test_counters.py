@@ -148,7 +148,7 @@ def test_a_look_within_a_step_is_a_fiftieth_of_it_away() -> None:
 
 
 def test_within_a_step_ten_looks_a_second_will_do(made_up_sysfs: Path) -> None:
-    """Within a step, the counters are read up to ten times a second. After the step, they are read more often."""
+    """The counters are read up to ten times a second within a step. After the step, tkperf reads them more often."""
     counters = DeviceCounters(["8:0"], made_up_sysfs)
     try:
         began_s = time.monotonic()

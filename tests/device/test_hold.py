@@ -97,8 +97,8 @@ def elsewhere(tmp_path: Path) -> Iterator[Path]:
 def test_a_file_of_another_mount_namespace_is_not_taken_for_that_of_the_same_path(
     scratch: Path, elsewhere: Path
 ) -> None:
-    """A file in another mount namespace is refused. The link in /proc contains its path in that namespace, but in
-    tkperf's own namespace the same path belongs to another file.
+    """A file in another mount namespace is refused. The link in /proc contains the path of the file in that namespace,
+    but in tkperf's own namespace the same path belongs to another file.
     """
     (scratch.parent / "other" / scratch.name).write_bytes(b"theirs" * MIB)
     theirs = elsewhere / scratch.relative_to("/")
@@ -198,8 +198,8 @@ def test_another_node_of_the_same_name_is_not_held(loop_device: Callable[..., Pa
 
 
 def test_a_device_is_written_to_by_its_descriptor(loop_device: Callable[..., Path], tmp_path: Path) -> None:
-    """If the node is replaced after consent, the confirmed device is still purged, because tkperf writes through its
-    descriptor.
+    """If the node is replaced after consent, the confirmed device is still purged, because tkperf writes through the
+    descriptor of this device.
     """
     first, second = loop_device(size=8 * MIB), loop_device(size=8 * MIB)
     node = tmp_path / "disk"

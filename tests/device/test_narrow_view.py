@@ -24,8 +24,8 @@ MIB = 1 << 20
 BLOCK = DeviceIdentity(
     path="/dev/sdx", kind=TargetKind.BLOCK, capacity_bytes=1, logical_block_bytes=512, major_minor="8:0"
 )
-# Rows in the form of /proc/1/stat and /proc/self/mountinfo (proc(5)), as they appear in a container with overlayfs.
-# They are written by hand and not recorded in a container. The tests below with real namespaces check the same rule.
+# Rows in the form of /proc/1/stat and /proc/self/mountinfo (proc(5)), as they appear in a container with overlayfs. The
+# rows are written by hand and not recorded in a container. The tests below with real namespaces check the same rule.
 SHELL_OF_CONTAINER = "1 (sh) S 0 1 1 0 -1 4194560 1077 8513 0 2 1 1 4 6 20 0 1 0 8723\n"
 MOUNTS_OF_CONTAINER = (
     "713 665 0:63 / / rw,relatime - overlay overlay rw,lowerdir=/l/A,upperdir=/u,workdir=/w\n"

@@ -209,8 +209,8 @@ def test_a_drive_of_another_set_is_refused(tools: FakeTools, tmp_path: Path, cha
 
 
 def test_a_drive_still_being_erased_is_refused(tools: FakeTools, tmp_path: Path) -> None:
-    """A drive that the controller is still erasing is refused. This also applies if the tkperf process that began the
-    erase has ended.
+    """A drive that the controller is still erasing is refused, even if the tkperf process that began the erase has
+    ended.
     """
     tools.update(erase_polls=1)
     with pytest.raises(RefusedError, match=r"is being erased \(25% done\)"):

@@ -1,5 +1,5 @@
-"""tkperf cannot see every user of a target. It describes each of these blind spots in one sentence, but only if an
-unseen user would matter.
+"""Under some conditions, tkperf cannot see every user of a target. tkperf describes each such blind spot in one
+sentence, but only if an unseen user would matter.
 """
 
 from __future__ import annotations
@@ -172,8 +172,8 @@ def test_exports_of_what_cannot_be_found(trees: dict[str, Path]) -> None:
 
 
 def test_a_file_that_nobody_else_has_open_needs_none_of_that(trees: dict[str, Path], scratch: Path) -> None:
-    """If no other process has a file open, loop devices, exports and swap files are not blind spots. Each of them would
-    keep the file open, and the kernel counts how often a file is open.
+    """If no other process has a file open, loop devices, exports and swap files are not blind spots. A use by any of
+    these would keep the file open, and the kernel counts how often a file is open.
     """
     write(trees["sys_root"] / "block/loop901/loop/backing_file", "/gone (deleted)\n")
     write(trees["sys_root"] / "block/loop901/dev", "7:901\n")

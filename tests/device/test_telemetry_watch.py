@@ -1,5 +1,5 @@
-"""Reading the logs of drives. The tests cover tools that are missing, that do not end or that print invalid output.
-They also cover drives that are exchanged, and pauses.
+"""Reading the logs of drives. The tests cover tools that are missing, do not end or print invalid output. The tests
+also cover exchanged drives and pauses.
 """
 
 from __future__ import annotations
@@ -409,8 +409,8 @@ def test_files_and_unwanted_telemetry_have_none(tmp_path: Path, disk: MadeUp) ->
 
 
 def test_a_loop_device_keeps_no_log(loop_device: Callable[..., Path]) -> None:
-    """The facts of a loop device state that such devices provide no log. They do not contain the log of the
-    disk below.
+    """The facts of a loop device state that such devices provide no log. The facts do not contain the log of the disk
+    below the loop device.
     """
     facts, reading = look_at_telemetry(read_identity(loop_device(size=MIB)))
     assert reading is None

@@ -157,8 +157,8 @@ def test_two_loop_devices_on_one_file(loop_device: MakeLoop, tmp_path: Path) -> 
 
 @pytest.mark.root
 def test_two_loop_devices_on_one_block_device(loop_device: MakeLoop) -> None:
-    """If two loop devices use the same block device, each of them is refused. This also applies if the loop devices are
-    on lower layers.
+    """If two loop devices use the same block device, each of them is refused. The same rule applies if the loop devices
+    are on lower layers.
     """
     under = loop_device()
     with loop_on(under) as one:

@@ -465,8 +465,8 @@ def test_the_simulated_drives_are_those_of_the_table() -> None:
 
 
 def test_the_shipped_profiles_are_those_of_the_pages() -> None:
-    """The table in profiles.md, README and the changelog all name every shipped profile. The table also states the
-    default profile of each command.
+    """The table in profiles.md, README and the changelog each name every shipped profile. The table in profiles.md also
+    states the default profile of each command.
     """
     page = (ROOT / "docs/reference/profiles.md").read_text(encoding="utf-8")
     table = page[: page.index("`tkperf profiles` lists the profiles")]

@@ -39,8 +39,8 @@ SOURCE = ROOT / "src/tkperf"
 # These codes occur in no run file. tkperf reports them before a run, during a run, about an imported run, or in the
 # analysis.
 TOLD_ELSEWHERE = {REFUSAL, "run-file-waiting", "not-searched"}
-# The page describes each of these facts as a whole and not key by key, because their content differs from profile to
-# profile.
+# The page describes each of these facts as a whole and not key by key, because the content of these facts differs from
+# profile to profile.
 AS_A_WHOLE = {"profile", "options", "hosts", "device", "host"}
 
 
@@ -166,8 +166,8 @@ def test_every_key_of_the_results_is_on_the_page(result: RunResult) -> None:
 
 
 def test_new_options_and_commands_are_named_beside_tkperfs() -> None:
-    """docs/how-to/tkperf-2.2.md names each option and command, either as one that TKperf has or as one that is new in
-    tkperf.
+    """docs/how-to/tkperf-2.2.md names every option of ``ssd`` and ``raid``, and lists exactly the commands that are new
+    in tkperf.
     """
     page = read("how-to/tkperf-2.2.md")
     missing = [

@@ -102,8 +102,8 @@ def test_a_rehearsal_is_eight_hours_long(rehearsal: RunResult) -> None:
 
 
 def test_the_finding_on_write_saturation_is_that_of_the_program(rehearsal: RunResult) -> None:
-    """The finding about write saturation is quoted correctly. The tutorial quotes its beginning, and the page about
-    reports quotes the whole sentence.
+    """The finding about write saturation is quoted correctly. The tutorial quotes the beginning of the finding, and the
+    page about reports quotes the whole sentence.
     """
     (said,) = [finding.text for finding in findings(rehearsal) if finding.test == "writesat"][:1]
     (quoted,) = re.findall(r"`(Random 4 KiB writes run at [^`]*)`", read("docs/reference/reports.md"))
@@ -115,8 +115,8 @@ def test_the_finding_on_write_saturation_is_that_of_the_program(rehearsal: RunRe
 
 
 def test_the_page_of_four_tests_can_be_mailed(folder: Path, tmp_path: Path) -> None:
-    """The page of the four PTS tests contains every second in its charts and cells. It is smaller than 3 MB, so that it
-    can be sent by mail.
+    """The page of the four PTS tests contains every second in its charts and cells. The page is smaller than 3 MB, so
+    that it can be sent by mail.
     """
     call("report", folder / "rehearsal.tkperf", "-o", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_bytes()

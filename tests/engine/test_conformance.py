@@ -272,7 +272,7 @@ def test_nothing_goes_on_after_rest(rig: Rig) -> None:
 
 def test_a_fill_writes_all_of_it_and_its_follower_begins_at_its_end(rig: Rig) -> None:
     """A fill writes its whole amount, and the next load begins at the end of the fill. The end is not known beforehand,
-    and no I/O of the next load happens before it.
+    and the next load issues no I/O before the end.
     """
     fill = Fill(section="S", workload=workload(access=Access.SEQUENTIAL), passes=2)
     filled = rig.engine.fill(fill, then=Next.for_certain(SECOND), on_sample=ignore)

@@ -574,8 +574,8 @@ def test_documents_that_would_fill_the_pipe_do_not_wait(
 def test_stamps_of_documents_count_only_while_the_wall_clock_runs_evenly(
     fake_fio: Play, make_engine: MakeEngine, read_step: ReadStep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the wall clock was set during a step, the time stamps of fio's documents are not used. tkperf then assigns the
-    time at which it read the waiting documents to all of them.
+    """If the wall clock was set during a step, the time stamps of fio's documents are not used. tkperf then uses, for
+    all waiting documents, the time at which it read these documents.
     """
     monkeypatch.setattr(FioProcess, "_follow_wall_clock", lambda _: None)
     fake_fio({"*": [BUSY]})

@@ -35,7 +35,7 @@ def parse(text: str) -> configparser.ConfigParser:
 
 
 def test_a_random_step_is_direct_time_based_and_never_repeats() -> None:
-    """The fio job of a random step uses direct I/O, random data and, at each start, different random addresses. It
+    """The fio job of a random step uses direct I/O, random data and, at each start, different random addresses. The job
     neither drops caches nor creates files.
     """
     job = parse(render_step_job(Step(workload=workload(), duration_s=60), TARGET))["global"]
@@ -142,8 +142,8 @@ def test_a_fill_writes_every_byte_of_the_range_exactly_passes_times(
 
 
 def test_a_gate_stands_before_the_first_io() -> None:
-    """The command that waits at the gate is part of the job that is executed. It is not part of the job in the
-    report.
+    """The command that waits at the gate is part of the job that is executed. This command is not part of the job in
+    the report.
     """
     step = Step(workload=workload(), duration_s=1)
     assert "exec_prerun=wait here\n" in render_step_job(step, TARGET, prerun="wait here")

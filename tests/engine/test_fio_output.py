@@ -99,7 +99,7 @@ def test_the_scripted_fio_prints_only_what_the_real_one_does(version: str, monke
 
 
 def test_text_before_the_json_is_kept_apart() -> None:
-    """The lines that fio prints about the prerun become notes. They are not errors."""
+    """The lines that fio prints about the prerun become notes and not errors."""
     splitter = DocumentSplitter()
     assert len(list(splitter.feed(STREAM))) == 5
     assert splitter.notes == ["step : Saving output of prerun in step.prerun.txt"] * 2

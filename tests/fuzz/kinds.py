@@ -65,8 +65,8 @@ EVERY_PRINT = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of input file. ``try_case`` creates the case with the given number and passes it to tkperf. It does not
-    catch errors.
+    """A kind of input file. ``try_case`` creates the case with the given number and passes it to tkperf. ``try_case``
+    does not catch errors.
     """
 
     try_case: Callable[[random.Random, int], None]

@@ -32,7 +32,9 @@ def printed(result: RunResult) -> str:
 
 
 def test_a_run_shows_all_that_was_found_in_its_order(tmp_path: Path) -> None:
-    """All findings of the audit are shown in their order. They are part of the set-up in every output and in JSON."""
+    """All findings of the audit are shown in their order. The findings are part of the set-up in every output,
+    including JSON.
+    """
     bad = {"proc/pressure/cpu": "some avg10=50.0", f"{NVME}/queue/wbt_lat_usec": None}
     audited = audit(make_host(tmp_path / "host", bad))
     state = HostState(audit=audited, changes=(TUNED,))

@@ -602,8 +602,8 @@ def test_of_nothing_nothing_is_ok(tmp_path: Path) -> None:
     ],
 )
 def test_neighbours_are_watched_for_a_moment(stat: str, level: AuditLevel, found: str, tmp_path: Path) -> None:
-    """The audit watches neighbours for a short time. It reports the I/O of another drive on the same controller between
-    two readings, two seconds apart.
+    """The audit watches neighbours for a short time. For another drive on the same controller, the audit reports the
+    I/O between two readings that are two seconds apart.
     """
     make_host(tmp_path)
 

@@ -103,9 +103,7 @@ def test_files_are_rounds_and_are_judged() -> None:
 
 
 def test_why_nothing_was_judged_is_said_once(tmp_path: Path) -> None:
-    """The reason why steady state was not judged appears once in a list of findings. It also appears once at the
-    section.
-    """
+    """The reason why steady state was not judged appears once in a list of findings and once at the section."""
     (tmp_path / "a.json").write_text(result(100))
     words = [str(tmp_path / "a.json"), "--output", str(tmp_path)]
     assert CliRunner().invoke(cli, ["import", *words]).exit_code == 0

@@ -181,8 +181,8 @@ def test_every_version_gives_the_same_numbers(version: str, block_bytes: int) ->
 
 
 def test_a_rate_cut_off_to_whole_ios_is_not_the_count() -> None:
-    """The I/O count of a fio 2.1 result is computed from its bytes. The rate is unsuitable, because this version
-    truncates it to whole I/Os per second, such as 5 for 5.9.
+    """The I/O count of a fio 2.1 result is computed from its bytes. The rate cannot be used for this purpose, because
+    fio 2.1 truncates the rate to whole I/Os per second, such as 5 for 5.9.
     """
     text = json.dumps(document(job(version="2.1.11", writes=59), version="2.1.11"))
     assert step_of(text).measurement.ios == 59
@@ -351,7 +351,7 @@ def test_each_server_has_its_own_global_options() -> None:
 
 def test_a_sum_over_servers_with_different_limits_is_left_out() -> None:
     """If servers have different rate limits, the sum over the servers is left out, because it does not describe a
-    single load. This applies even if block size, threads and queue depth are equal.
+    single load. The sum is left out even if block size, threads and queue depth are equal.
     """
     entries = [entry("one", rw="write", rate_iops="100"), entry("two", rw="write", rate_iops="200")]
     total = row("x", 200, "All clients")
@@ -386,8 +386,8 @@ def test_options_that_no_server_is_known_for_are_no_workload(
 
 
 def test_a_job_without_rw_reads_sequentially_or_is_left_out() -> None:
-    """A job that lacks the option rw and that only read data is sequential, because ``rw=read`` is fio's default. If a
-    job without rw wrote data, it is refused, because its options are incomplete.
+    """A job that lacks the option rw and that only read data is sequential, because ``rw=read`` is fio's default. A job
+    that lacks the option rw and that wrote data is refused, because its options are incomplete.
     """
     options = {"name": "job", "bs": "4k", "iodepth": "4"}
     run = run_of(json.dumps(document(job(reads=100, options=options))))

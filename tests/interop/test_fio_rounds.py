@@ -90,7 +90,7 @@ def test_names_that_contradict_the_times_are_told() -> None:
 @pytest.mark.parametrize("stamps", ["timestamp_ms", "timestamp", "time"])
 def test_any_time_that_fio_wrote_orders(stamps: str) -> None:
     """Rounds are ordered by their times in ms. If such times are missing, times in seconds determine the order. If
-    these are also missing, the date in words determines the order.
+    times in seconds are also missing, the date in words determines the order.
 
     The process ids in the file names do not matter.
     """

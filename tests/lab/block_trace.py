@@ -1,5 +1,5 @@
 """The kernel's own trace of reads, with the times at which each read was accepted, sent to the driver and completed.
-Lab cases and benchmarks use it.
+Lab cases and benchmarks use this trace.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ class Kernel:
 
 
 def get_kernel(cache: Path) -> Kernel:
-    """Return the kernel from the cache. If it is missing, download the package and unpack it into the cache.
+    """Return the kernel from the cache. If the cache does not contain the kernel, download the package and unpack it
+    into the cache.
 
     Raises:
         LabUnavailableError: A tool or the package is not available.

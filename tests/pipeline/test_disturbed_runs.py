@@ -1,5 +1,5 @@
-"""Whole runs with disturbances. tkperf records each disturbance, warns about it and shows it. It reports no disturbance
-that did not occur.
+"""Whole runs with disturbances. tkperf records and shows each disturbance, and prints a warning about it. tkperf
+reports no disturbance that did not occur.
 
 The tests control the drive, its counters, the host and the clock, so that their results do not depend on how busy the
 real host is. ``tests/model/test_disturbance.py`` and ``tests/model/test_host_use.py`` test the detection itself.

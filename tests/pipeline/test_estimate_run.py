@@ -112,8 +112,8 @@ def test_what_is_no_rate(text: str) -> None:
 
 
 def test_what_is_not_there_yet_is_not_read(tmp_path: Path) -> None:
-    """The rate of a scratch file that does not exist yet cannot be measured. The estimate states that its rate is an
-    assumption.
+    """The rate of a scratch file that does not exist yet cannot be measured. The estimate states that the rate of this
+    file is an assumption.
     """
     plan = tkperf.make_plan("ssd", tmp_path / "scratch", size="64MiB", profile="quick")
     rates = probe_rates(plan.dut)
@@ -140,7 +140,7 @@ def test_the_probe_reads_and_changes_nothing(tmp_path: Path) -> None:
 
 def test_bursts_and_pauses_are_one_row() -> None:
     """The bursts and pauses of a host idle recovery section form one row of the estimate. The row contains the number
-    of bursts and of pauses, and the duration of the row includes both.
+    of bursts and the number of pauses, and its duration includes all bursts and pauses.
     """
     stages = estimate_run(plan_of("hir", profile="quick"), parse_rate("500MB/s")).stages
     assert [stage.section for stage in stages] == [

@@ -157,8 +157,8 @@ def in_section(results: list[RunResult], name: str) -> Iterator[SectionResult]:
 
 
 def test_levels_of_a_demand_that_was_cut_off_are_shown(cut_off: list[RunResult]) -> None:
-    """If the levels of a demand were interrupted, they are shown but not judged. A level is complete if a warm-up or
-    another level follows it.
+    """If a run was interrupted while it measured the levels of a demand, the levels are shown but not judged. A level
+    is complete if a warm-up or another level follows it.
     """
     sections = list(in_section(cut_off, "Demand 100/0"))
     levels = [len(section.cells) for section in sections]

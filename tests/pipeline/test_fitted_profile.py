@@ -52,8 +52,8 @@ def test_latency_needs_no_room_for_blocks_that_it_never_issues() -> None:
 
 
 def test_throughput_does_not_care_for_what_another_test_tracks() -> None:
-    """The throughput test runs with sectors of 16 KiB, because all its block sizes are multiples of this size. The
-    block sizes that the IOPS test tracks do not matter.
+    """The throughput test runs with sectors of 16 KiB, because all block sizes of this test are multiples of 16 KiB.
+    The block sizes that the IOPS test tracks do not matter.
     """
     assert fitted(tests=("tp",), sector=16 * KIB).warnings == ()
     with pytest.raises(
@@ -211,8 +211,8 @@ def test_altered_numbers_of_a_profile_made_in_python_are_written_out() -> None:
 
 
 def test_segments_are_one_piece_to_a_simulated_flash_drive() -> None:
-    """A simulated flash drive measures segments as one piece, because it does not model addresses. A warning states
-    this.
+    """On a simulated flash drive, segments are measured as one piece, because the simulation does not model addresses.
+    A warning states this.
     """
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-c-1.2")
     assert plan.alterations == ()
@@ -276,7 +276,9 @@ def fit_to_gib(profile: Profile, **wishes: object) -> FittedProfile:
 
 @pytest.mark.parametrize("wanted", ["1GiB", "512MiB", "100%"])
 def test_a_range_that_was_asked_for_is_measured(wanted: str) -> None:
-    """If the user requested an active range, this range is measured. It can be as large as the whole device."""
+    """If the user requested an active range, this range is measured. The requested range can be as large as the whole
+    device.
+    """
     assert fitted(tests=("lat",), active_range=wanted).active_range.length_bytes <= GIB
 
 
@@ -290,8 +292,8 @@ def test_more_than_the_device_is_not_cut_without_a_word() -> None:
 
 
 def test_a_changed_profile_does_not_go_by_the_shipped_name() -> None:
-    """A changed profile with the name of a shipped profile lists each changed number that the selected tests use. If a
-    changed profile has a name of its own, it does not count as altered.
+    """A changed profile with the name of a shipped profile lists each changed number that the selected tests use. A
+    changed profile that has a name of its own does not count as altered.
     """
     shipped = load_profile("pts-e-1.1")
     table = msgspec.structs.replace(shipped.table(IopsTable), step_s=2, read_percents=(100, 0))

@@ -142,7 +142,7 @@ def test_nothing_runs_without_consent(scratch: Path, tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_taken_or_impossible(tmp_path: Path) -> None:
-    """If a run name is already used, or is not possible as a file name, it is refused before the device is opened."""
+    """A run name that is already used or that is not possible as a file name is refused before the device is opened."""
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=["lat"])
     tkperf.run(plan, "once", folder=tmp_path)
     with pytest.raises(RunFileError, match="not overwritten"):

@@ -126,8 +126,8 @@ def test_without_a_cache_results_are_computed(
 
 
 def test_the_oldest_entries_make_room(measured: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest cache entries are deleted when the number or the size of the entries exceeds its limit. While
-    thousands of runs are listed, tkperf checks these limits only at intervals.
+    """The oldest cache entries are deleted when the number or the size of the entries exceeds its limit. While tkperf
+    lists thousands of runs, it checks these limits only at intervals.
     """
     result = read_results(measured)
     (entry,) = cache.iterdir()
@@ -215,7 +215,9 @@ def test_a_run_is_judged_without_its_histograms(measured: Path, monkeypatch: pyt
 
 @pytest.mark.usefixtures("cache")
 def test_a_run_that_goes_on_has_no_kept_verdict(measured: Path, judged: list[RunRecord]) -> None:
-    """If a run was resumed, its verdict is not taken from the cache, because the run may end with another verdict."""
+    """If a run was resumed, its verdict is not taken from the cache, because the resumed run may end with another
+    verdict.
+    """
     os.utime(measured)
     read_overview(measured, judged=True)
     with measured.open("rb") as writer:

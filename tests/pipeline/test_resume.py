@@ -84,8 +84,9 @@ def test_nothing_is_measured_again_between_tests(moments: list[Path], tmp_path: 
 
 
 def test_a_round_that_was_cut_off_is_measured_again(moments: list[Path], tmp_path: Path) -> None:
-    """A round that was interrupted is measured again. The rows of its first measurement remain in the run file, but
-    they count only towards the amount of data written. The search for steady state continues with the repeated round.
+    """A round that was interrupted is measured again. The rows of the interrupted measurement remain in the run file,
+    but they count only towards the amount of data written. The search for steady state continues with the repeated
+    round.
     """
     # The chosen moment is during the second step of round 2. Rows 1 and 2 are the purge and the fill, and a round has
     # six steps and a verdict.
@@ -115,7 +116,7 @@ def test_a_fill_that_was_cut_off_begins_with_its_purge(moments: list[Path], tmp_
 
 def test_a_stream_that_was_cut_off_begins_with_its_purge(moments: list[Path], tmp_path: Path) -> None:
     """A stream that was interrupted begins again with its purge. Write saturation shows how a purged drive changes over
-    time, so it cannot be composed of two parts.
+    time, so its stream cannot be composed of two parts.
     """
     path = copied(moment_of(moments, "StepEnded", -3), tmp_path)
     result = go_on(path)
@@ -129,7 +130,7 @@ def test_a_stream_that_was_cut_off_begins_with_its_purge(moments: list[Path], tm
 
 def test_an_accepted_interruption_is_marked(moments: list[Path], tmp_path: Path) -> None:
     """If the user accepts the interruption, a stream continues without a purge. The first slice after the interruption
-    and every page are marked.
+    is marked, and so is every page of the report.
     """
     path = copied(moment_of(moments, "StepEnded", -3), tmp_path)
     result = go_on(path, accept=True)

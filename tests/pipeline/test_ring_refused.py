@@ -24,7 +24,7 @@ from tkperf.pipeline.run_request import RunRequest
 
 # This program refuses io_uring_setup for itself and for all programs that it starts, as the seccomp profiles of
 # containers do. The BPF filter loads the number of the system call. If the number is 425, the filter returns the error.
-# Otherwise it permits the call (seccomp(2)).
+# Otherwise the filter permits the call (seccomp(2)).
 _PROGRAM = """
 import ctypes, json, os, struct, sys
 from pathlib import Path
@@ -166,8 +166,8 @@ def test_plan_names_the_refusal_of_the_run(
 def test_doctor_names_the_queue_depths_that_io_uring_does_not_keep(
     monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], named: bool
 ) -> None:
-    """``tkperf doctor`` is called without the tests of a run, so it warns that old versions of fio round queue depths
-    up. fio does not round the depths of the default tests, 1 and 32.
+    """``tkperf doctor`` does not know which tests a run will contain, so it warns that old versions of fio round queue
+    depths up. fio does not round the depths of the default tests, 1 and 32.
     """
     pretend_fio(monkeypatch, version)
     (found,) = (one for one in audit_for([], lasts_s=60).findings if one.subject == "io_uring")

@@ -1,6 +1,4 @@
-"""If a run is stopped before it has begun, no file remains, because such a file would look like that of a
-killed run.
-"""
+"""If a run is stopped before it has begun, no file remains, because it would look like the file of a killed run."""
 
 from __future__ import annotations
 

@@ -89,8 +89,8 @@ def unpacked(artefacts: Artefacts, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_the_wheel_contains_all_that_is_needed(artefacts: Artefacts) -> None:
-    """The wheel contains the templates, profiles and man pages. It contains no path of the machine on which it was
-    built.
+    """The wheel contains the templates, profiles and man pages. The wheel contains no path of the machine on which it
+    was built.
     """
     with zipfile.ZipFile(artefacts.wheel) as opened:
         names = set(opened.namelist())
@@ -123,7 +123,7 @@ def test_the_metadata_names_license_and_python(artefacts: Artefacts) -> None:
 
 
 def test_the_same_commit_gives_the_same_bytes(artefacts: Artefacts, tmp_path: Path) -> None:
-    """If an sdist is built again from the same commit with another umask, its bytes do not change."""
+    """If an sdist is built again from the same commit with another umask, the new sdist has the same bytes."""
     environment = {**artefacts.environment, "TKPERF_MAN_PAGES": str(_man_pages_of(artefacts, tmp_path / "man"))}
     again = build(SOURCES, "sdist", tmp_path / "again", **environment)
     assert (again.name, again.read_bytes()) == (artefacts.sdist.name, artefacts.sdist.read_bytes())

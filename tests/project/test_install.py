@@ -298,8 +298,8 @@ def test_a_list_that_leads_elsewhere_removes_nothing(tmp_path: Path, path: str) 
 
 
 def test_a_python_in_a_home_is_refused(tmp_path: Path) -> None:
-    """A Python in the home folder of a user is refused. Other users may not have access to it, and it disappears if the
-    user is removed.
+    """A Python in the home folder of a user is refused. Other users may lack access to this Python, and it disappears
+    if the user is removed.
     """
     own = tmp_path / "python3"
     own.symlink_to(Path(sys.executable).resolve())
@@ -317,8 +317,8 @@ def test_a_python_in_a_home_is_refused(tmp_path: Path) -> None:
 
 def test_the_archives_tree_runs_wherever_it_is_put(tmp_path: Path) -> None:
     """The folder from the archive runs with its own Python after it was moved to a path with a space, even through a
-    link. It contains no path of the machine on which it was built. scripts/try-archive.sh tests the whole archive
-    without network.
+    link. The folder contains no path of the machine on which the archive was built. scripts/try-archive.sh tests the
+    whole archive without network.
     """
     script = (
         "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; import archive\n"

@@ -230,8 +230,8 @@ def test_no_check_can_be_left_out(check: Any) -> None:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_workflows_call_make_alone(path: Path) -> None:
-    """A workflow installs make and git, checks out the sources and calls targets of the Makefile. It contains no other
-    logic, except that git must accept the checkout, which belongs to another user.
+    """A workflow installs make and git, checks out the sources and calls targets of the Makefile. The only other step
+    makes git accept the checkout, which belongs to another user.
     """
     targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
     workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -251,7 +251,7 @@ def test_workflows_call_make_alone(path: Path) -> None:
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_workflows_use_fixed_actions_without_rights(path: Path) -> None:
     """A workflow names each action by its commit, because a tag can be moved to other code. The checkout keeps no
-    token, and only the job that publishes the site has more rights than reading.
+    token, and only the job that publishes the site has more than the right to read.
     """
     workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert workflow["permissions"] == {"contents": "read"}

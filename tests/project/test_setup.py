@@ -96,8 +96,8 @@ def test_set_up_brings_what_reports_and_serve_need(checkout: Checkout) -> None:
 
 
 def test_system_packages_alone_leave_the_checkout_as_it_is(checkout: Checkout) -> None:
-    """If only the system packages are installed, the checkout does not change. ``sudo make install`` uses this mode,
-    and it must not create files of root in a user's checkout.
+    """If only the system packages are installed, the checkout does not change. ``sudo make install`` uses this mode.
+    Root must not create files in a user's checkout.
     """
     before = set(checkout.folder.rglob("*"))
     checkout.set_up("system")

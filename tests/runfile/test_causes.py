@@ -166,8 +166,8 @@ def test_a_run_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_import_left_goes_with_the_next_one(tmp_path: Path) -> None:
-    """An import removes the unfinished file of another import only if that import was killed. It never removes the
-    unfinished file of an import that is still running.
+    """An import removes the unfinished file of another import only if that import was killed, and never if that import
+    is still running.
     """
     path = tmp_path / "a.tkperf"
     dead, living = tmp_path / ".a.tkperf.1.part", tmp_path / ".a.tkperf.2.part"

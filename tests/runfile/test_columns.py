@@ -189,8 +189,8 @@ def test_none_are_none() -> None:
 
 
 def test_half_a_surrogate_becomes_a_question_mark() -> None:
-    """A lone half of a surrogate pair becomes a question mark, because no output could contain it. Whole pairs remain
-    characters.
+    """A lone half of a surrogate pair becomes a question mark, because no output could contain a lone half. Whole pairs
+    remain characters.
     """
     assert parse_json(r'{"model": "a\ud800b \ud83d\ude00", "n": NaN}')["model"] == "a?b \N{GRINNING FACE}"
 

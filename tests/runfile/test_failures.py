@@ -264,7 +264,7 @@ def test_a_refused_file_is_closed_immediately(tmp_path: Path) -> None:
 
 def test_a_format_of_before_the_first_release_is_named(tmp_path: Path) -> None:
     """A file in a format from before the first release is refused, and the error names the version that wrote the file.
-    This applies even if the number of the format equals that of the release.
+    The file is refused even if its format has the same number as the format of the release.
     """
     path, writer = a_run(tmp_path, steps=1)
     writer.close()

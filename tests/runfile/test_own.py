@@ -135,8 +135,8 @@ def test_what_was_checked_is_what_is_read(path: Path) -> None:
 
 @pytest.mark.parametrize("change", [lambda _: None, pytest.param(lambda path: give_away(path.parent), marks=root)])
 def test_a_step_half_written_is_taken_back_by_our_own_journal(change: Change, half_written: Path) -> None:
-    """A partly written step is rolled back with the user's own journal before the content is read. This also works in
-    the home folder of the user who called sudo.
+    """A partly written step is rolled back with the user's own journal before the content is read. The rollback also
+    works in the home folder of the user who called sudo.
     """
     change(half_written)
     half_written.chmod(0o644)

@@ -546,7 +546,7 @@ def test_nothing_is_written_shortly_before_the_end_of_a_fill(tmp_path: Path) -> 
 def test_what_a_drive_told_during_a_step_outlives_the_parts_of_it(
     tmp_path: Path, at_once: None, trouble: Trouble
 ) -> None:
-    """The readings of a drive during a step are kept. This also applies if the parts of the step are dropped because
+    """The readings of a drive during a step are kept. They are kept even if the parts of the step are dropped because
     the file cannot be written.
     """
     path, writer = a_run(tmp_path)

@@ -44,8 +44,8 @@ def test_unsteady_is_in_no_window_steady(step_s: float, others: tuple[Workload, 
 
 @pytest.mark.parametrize("every_min", [1, 2, 30, 31])
 def test_unsteady_is_not_steady_in_a_stream_either(every_min: int) -> None:
-    """The unsteady preset is not steady in a stream either. This applies if every minute, every second minute, or one
-    minute in half an hour is judged.
+    """The unsteady preset is not steady in a stream either. The result is the same whether every minute, every second
+    minute, or one minute in half an hour is judged.
     """
     engine = make(PRESET_MODELS["unsteady"])
     rates = [engine.drive.serve(RANDOM_WRITES, 1.0).rate for _ in range(12 * 3600)]

@@ -153,7 +153,9 @@ def test_usb_without_discard_needs_a_word(usb: Drive, tmp_path: Path) -> None:
 
 
 def test_a_vendors_command(nvme: Drive, tmp_path: Path) -> None:
-    """A vendor's tool can be used with --purge-command. Its result is verified in the same way as every purge."""
+    """A vendor's tool can be used with --purge-command. The result of the tool is verified in the same way as every
+    purge.
+    """
     nvme.write_pattern()
     results = measure(tmp_path, nvme, *ONLY_WRITE_SATURATION, "--purge-command", "blkdiscard -z {device}")
     assert purge_note(results) == ("command 'blkdiscard -z {device}'", "verified: all 128 samples read as zeros")

@@ -36,8 +36,8 @@ def check_everything_measured(results: dict[str, Any], drive: Drive, names: tupl
 # test_purge.py.
 @pytest.mark.parametrize("names", [pytest.param(("writesat",), marks=pytest.mark.core, id="writesat"), ALL])
 def test_nvme(nvme: Drive, tmp_path: Path, names: tuple[str, ...]) -> None:
-    """An NVMe drive is purged with Format NVM, and the purge is verified. Its write cache is off during the run and on
-    again afterwards.
+    """An NVMe drive is purged with Format NVM, and the purge is verified. The write cache of the drive is off during
+    the run and on again afterwards.
     """
     results = measure(tmp_path, nvme, *(word for name in names for word in ("-ssdt", name)))
     check_everything_measured(results, nvme, names)
