@@ -361,8 +361,8 @@ def _of(timeline: Timeline, measure: Measure, value: float | None, *, at_least: 
 
 
 def _drops(timelines: Iterable[Timeline]) -> Iterator[Characteristic]:
-    """Yield the number of drops in the rate of each workload. If tkperf searched the one-second samples, the number is
-    that of the drops in the samples.
+    """Yield the number of drops in the rate of each workload. If tkperf searched the one-second samples, the drops in
+    the samples are counted.
     """
     by_workload: dict[Workload, Timeline] = {}
     for timeline in timelines:

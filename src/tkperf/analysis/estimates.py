@@ -125,7 +125,9 @@ def fold(stages: Sequence[Stage]) -> Iterator[Repeated]:
 
 
 def _count_alike(stages: Sequence[Stage], at: int, size: int) -> int:
-    """Return how often the sequence of ``size`` stages that begins at the index ``at`` is repeated without a gap."""
+    """Return how often a sequence of stages is repeated without a gap. The sequence contains ``size`` stages and begins
+    at the index ``at``.
+    """
     end = at + size
     while end < len(stages) and _key(stages[end]) == _key(stages[end - size]):
         end += 1

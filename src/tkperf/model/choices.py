@@ -1,4 +1,4 @@
-"""Names that the command line accepts, and limits of the numbers that it accepts.
+"""Names that the command line accepts, and limits for the numbers that the command line accepts.
 
 Help, completion and the check of arguments need only the names. For this reason, this module does not import the tests,
 drives and profiles to which the names refer. The modules of the tests, drives and profiles contain the same names, and

@@ -229,7 +229,9 @@ class Histogram:
         return cls.from_dense(dense)
 
     def __sub__(self, earlier: Histogram) -> Histogram:
-        """Return the I/Os that were added after an earlier cumulative histogram."""
+        """Return the I/Os that this cumulative histogram contains in addition to the I/Os of an earlier cumulative
+        histogram.
+        """
         if not earlier.indices.size:
             return self
         difference = self.dense()

@@ -27,7 +27,7 @@ def explain_rare(percentiles: Iterable[Mapping[str, float | None]], only: str | 
     result is empty.
 
     Args:
-        percentiles: the percentiles of each cell, by name. A cell without any value was not measured.
+        percentiles: the percentiles of each cell, keyed by name. A cell without any value was not measured.
         only: the only percentile that the table shows. None means that the table shows all percentiles.
     """
     rare = any(
@@ -274,7 +274,7 @@ class Measurement:
 
     @property
     def doubt(self) -> str | None:
-        """Return the reason why the values may not describe the device alone, in words. None means that no reason is
+        """Return, in words, the reason why the values may not describe only the device. None means that no reason is
         recorded.
         """
         words = [HOST_LIMITED] if self.host_limited else []

@@ -122,7 +122,7 @@ class PhaseSequence:
     phases.
 
     Within a sequence, tkperf knows the next phase without running the procedure again. Without a sequence, tkperf must
-    run the procedure again after each phase, and each of these repetitions takes longer than the previous one.
+    run the procedure again after each phase, and each of these repetitions takes longer than the previous repetition.
     """
 
     phases: tuple[Phase, ...]

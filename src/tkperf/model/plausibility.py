@@ -128,7 +128,7 @@ Check = Callable[[Measurement, RequestedLoad, Evidence], str | None]
 
 
 def why_implausible(measurement: Measurement, requested: RequestedLoad, evidence: Evidence) -> str | None:
-    """Return the reason why a measurement cannot be true, in words. None means that no fact contradicts the
+    """Return, in words, the reason why a measurement cannot be true. None means that no fact contradicts the
     measurement.
 
     Each stream of a combination is judged separately.

@@ -91,7 +91,7 @@ def find_throttling(readings: Iterable[Reading], pauses: Sequence[tuple[float, f
 
 
 def find_heat(before: Reading, after: Reading) -> str:
-    """Return the evidence that a drive was throttled between two readings, in words. If there is no evidence, the
+    """Return, in words, the evidence that a drive was throttled between two readings. If there is no evidence, the
     result is empty.
     """
     reasons = []

@@ -78,7 +78,7 @@ def at_each_mix_and_size(
     jobs: int | None = None,
     io_depth: int | None = None,
 ) -> tuple[Step, ...]:
-    """Return the steps of a round with a step for each R/W mix (outer loop) and each block size (inner loop)."""
+    """Return the steps of a round: one step for each R/W mix (outer loop) and each block size (inner loop)."""
     return tuple(
         Step(workload=profile.workload(access, read_percent, block_size_kib, jobs, io_depth), duration_s=step_s)
         for read_percent in read_percents
@@ -521,7 +521,7 @@ def until_steady(
 
 
 def mixes_and_sizes(read_percents: Sequence[int], block_sizes_kib: Sequence[float]) -> tuple[tuple[str, str], ...]:
-    """Return the names and values of the loops over R/W mixes and block sizes, in words."""
+    """Return, in words, the names and values of the loops over R/W mixes and block sizes."""
     return ("R/W mix", mixes(read_percents)), ("block size", f"{numbers(block_sizes_kib)} KiB")
 
 

@@ -439,7 +439,9 @@ def first_rounds(test: Test, profile: Profile, active_range_bytes: int) -> dict[
 
 
 def find_excess(tests: Iterable[Test], profile: Profile) -> str | None:
-    """Return the first limit that the tests of a profile exceed, such as the number of steps, as ``table: reason``."""
+    """Return, as ``table: reason``, the first limit that the tests of a profile exceed, such as the limit for the
+    number of steps.
+    """
     for test in tests:
         if test.is_in(profile):
             try:

@@ -56,7 +56,8 @@ Build = Callable[[Event], tuple[SqlStatement, ...]]
 
 @dataclass(slots=True, eq=False)
 class BacklogEntry:
-    """An event, and the statements of the transaction that stores it, as soon as these statements are built.
+    """An event, and the statements of the transaction that stores the event. The statements are missing until they are
+    built.
 
     ``is_part`` is true if the entry belongs to a running step. Such an entry is not needed after the end of the step.
     ``is_frame`` is true if the entry belongs to the minimum without which no reader can read the other entries.

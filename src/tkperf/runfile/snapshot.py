@@ -17,10 +17,11 @@ from tkperf.runfile.limits import open_metered
 from tkperf.runfile.schema import HOST_ID, require_schema
 from tkperf.runfile.writers import is_being_written
 
-# A writer waits for the lock of one copy step no longer than the time that is needed to read 256 KiB.
+# The number of pages in one copy step. The step locks the file only for the time that is needed to read 256 KiB, so a
+# writer waits no longer than this time.
 _PAGES_A_STEP = 64
 _PAUSE_S = 0.005
-# If a commit occurs during the copy, the copy starts again. After _HURRY_AFTER restarts, the copy contains no more
+# If a commit occurs during the copy, the copy starts again. After _HURRY_AFTER restarts, the copy continues without
 # pauses. After _MOST_RESTARTS restarts, the copy is abandoned.
 _HURRY_AFTER, _MOST_RESTARTS = 3, 50
 

@@ -213,8 +213,8 @@ class _StepUnderWay:
                 self.begun, self._samples = None, []
 
     def is_quiet_after(self, event: Event) -> bool:
-        """Return whether the writer may write during the next few seconds. It must not delay the start of the next
-        step.
+        """Return whether the writer may write during the next few seconds. The writer must not delay the start of the
+        next step.
         """
         if not isinstance(event, SampleSeen):
             return True

@@ -82,7 +82,7 @@ class Observations:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """The activity before the current step, which is another step or a planned pause.
+    """The activity before the current step. This activity is another step or a planned pause.
 
     ``idle_s`` is the planned idle time of the device after this activity, in seconds.
     """

@@ -419,7 +419,7 @@ class StepWatch:
 
     @staticmethod
     def _blur_about_s(moment_s: float, device_looks: Sequence[DeviceLook]) -> float:
-        """Return the longest time without a reading around a moment, minus the usual interval of readings."""
+        """Return the longest time between successive readings near a moment, minus the usual interval."""
         times = [device_look.at_s for device_look in device_looks if abs(device_look.at_s - moment_s) <= FOLLOWER_S]
         about = [
             later - before

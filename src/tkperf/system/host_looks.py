@@ -269,8 +269,8 @@ class ProcHostLooks:
                     yield f"{kind} {words[0].decode()}", _US * int(total)
 
     def _throttled(self, descendants: Sequence[int]) -> tuple[float | None, int | None]:
-        """Return the throttled time in s, and how often throttling occurred. Both values are sums over all readings so
-        far.
+        """Return the throttled time in s, and the number of times that throttling occurred. Both values are sums over
+        all readings so far.
 
         The values include the groups of tkperf and fio, and all groups above these groups. The kernel reports the time
         in µs (version 2, cgroup-v2.rst) or in ns (version 1, sched-bwc.rst).

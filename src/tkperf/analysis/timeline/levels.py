@@ -88,9 +88,9 @@ MOST_TIMES_LONGER, LEAST_TRIED = 8, 64
 # is the largest number of steps. In practice, the search needs only a few steps to find a level.
 GROWTH = 4
 MOST_STEPS = 20
-# A series with more values than this number is divided into equal parts, and each part is reduced to its median. The
-# number of parts does not exceed this number. The boundary of the last level is then known with an error of no more
-# than the length of one part.
+# A series with more values than this limit is divided into equal parts, and each part is reduced to its median. The
+# number of parts does not exceed this limit. The boundary of the last level is then known with an error of no more than
+# the length of one part.
 MOST_FOR_LEVELS = 3000
 
 

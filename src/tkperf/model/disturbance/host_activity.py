@@ -114,7 +114,9 @@ def _heat(use: HostUse) -> Iterator[_Found]:
 
 
 def _logged(lines: Sequence[str]) -> Iterator[_Found]:
-    """Yield the first kernel line for each kind of trouble, with the number of further lines of the same kind."""
+    """For each kind of trouble, yield the first line of the kernel log, with the number of further lines of the same
+    kind.
+    """
     by_code: dict[DisturbanceCode, list[str]] = {}
     for line in lines:
         if (code := find_trouble(line)) is not None:

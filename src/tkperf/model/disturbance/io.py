@@ -358,8 +358,8 @@ def _foreign(compared: Compared) -> Disturbance | None:
 
 
 def _burst(compared: Compared) -> tuple[float, str] | None:
-    """Return the start, in s of the run, and a description of the second with the most foreign bytes. None means that
-    no second has many foreign bytes.
+    """Return two values about the second with the most foreign bytes: its start, in s from the start of the run, and a
+    description. None means that no second has many foreign bytes.
     """
     bursts = []
     for side in compared.sides:

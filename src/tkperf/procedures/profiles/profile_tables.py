@@ -76,8 +76,8 @@ class ProfileTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     source: Source
 
     def fault(self, profile: Profile) -> str | None:
-        """Return the first fault that the types cannot exclude, as ``name: reason``. None means that there is
-        no fault.
+        """Return, as ``name: reason``, the first fault that the types cannot exclude. None means that there is no
+        fault.
         """
         return None
 
@@ -371,7 +371,7 @@ class Profile:
 
 
 def find_fault(profile: Profile) -> str | None:
-    """Return the first fault of a profile, as ``key: reason``. None means that there is no fault."""
+    """Return, as ``key: reason``, the first fault of a profile. None means that there is no fault."""
     for key, table in profile.tables.items():
         fault = _in_any_table(table) or table.fault(profile)
         if fault:
