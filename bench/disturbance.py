@@ -123,8 +123,8 @@ def foreign(device: str, _pid: int, step_s: float, chance: random.Random) -> Act
 
 
 def burners(_device: str, _pid: int, step_s: float, chance: random.Random) -> Act:
-    """Use up CPU time in user mode or in the kernel. The priority of the programs is lower than the priority of fio, or
-    equal to it. The number of programs is at most twice the number of CPUs.
+    """Run programs that use up CPU time in user mode or in the kernel. The priority of these programs is lower than the
+    priority of fio, or equal to it. The number of programs is at most twice the number of CPUs.
     """
     count = chance.randint(1, 2 * len(os.sched_getaffinity(0)))
     wait_s, lasting_s = stretch(step_s, chance)

@@ -115,7 +115,7 @@ def make_comparison(folder: Path) -> str:
 
 
 def draw_sample(browser: Browser) -> None:
-    """Draw two pictures: the sample report from its top to its findings, and the dialog with the details of a 99.9 %
+    """Draw two pictures: the sample report from its top to its findings, and the dialog with the details of a p99.9
     latency of the last test.
     """
     page = browser.new_page(viewport={"width": WIDTH_PX, "height": 1270})

@@ -66,7 +66,9 @@ def _line(random: _Random, rate: float) -> _Drawn:
 
 
 def _late_drift(random: _Random, rate: float) -> _Drawn:
-    """Return a constant rate that rises or falls linearly in the last quarter, by at most 1.5 % or by 7 to 20 %."""
+    """Return a rate that is constant until the last quarter. In the last quarter, the rate rises or falls linearly, by
+    at most 1.5 % or by 7 to 20 %.
+    """
     seconds, sign = int(_log(random, 2400, 7000)), random.choice((-1, 1))
     small = random.random() < 0.5
     change = sign * (random.uniform(0.002, 0.015) if small else random.uniform(0.07, 0.2))

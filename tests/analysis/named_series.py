@@ -62,8 +62,8 @@ class NamedSeries:
     workload: Workload
     noise: float = 0.0
     long: bool = False
-    """True if only bench/conclusions.py tests this series. The tests in this folder leave the series out, because it
-    would take too long.
+    """True if only bench/conclusions.py tests this series. The tests in this folder leave the series out, because its
+    analysis would take too long.
     """
 
 

@@ -856,8 +856,8 @@ def test_of_many_runs_each_end_is_told_as_sure_as_it_is() -> None:
 
 
 def test_the_furthest_of_many_runs_may_be_so_by_chance() -> None:
-    """The conclusion on the furthest of many runs states how many runs would be beyond noise by chance. With only two
-    other runs, the conclusion does not mention chance.
+    """If many runs are compared, the conclusion on the run with the greatest difference states how many runs would be
+    beyond noise by chance. With only two other runs, the conclusion does not mention chance.
     """
     runs = [iops_run(f"r{n:02}", around(100 if n < 19 else 103), device=drive(None)) for n in range(20)]
     chance = "; by chance alone about 1 would be beyond noise."

@@ -304,7 +304,7 @@ def test_a_step_whose_threads_began_late_is_all_there(late_s: float) -> None:
 @pytest.mark.parametrize("late_s", [0.1, 0.5])
 def test_slices_whose_documents_are_read_late_are_all_there(late_s: float) -> None:
     """Slices have no missing I/O if their reports are read late. The boundary between two slices is the time in fio's
-    report, or later.
+    report, or a later time.
     """
     slices = [
         Step(1 + n, 1, rate * MB, StepKind.CONTINUOUS, read_late_s=late_s)
@@ -353,8 +353,8 @@ def test_a_device_that_is_to_count_and_counts_nothing_did_nothing() -> None:
 
 
 def test_a_device_that_does_not_count_is_remembered() -> None:
-    """tkperf remembers that a device does not count its I/O, even if tkperf was stopped at the end of a step and could
-    not compare the bytes of this step. The next step is then flagged as stopped, but not as idle.
+    """tkperf remembers from an earlier step that a device does not count its I/O. If tkperf is later stopped at the end
+    of a step, and therefore cannot compare the bytes of this step, the step is flagged as stopped, but not as idle.
     """
     stops = [(20.5, 22.0)]
     first, second = play(Model(stops=stops, counting=False), back_to_back(2), uncounted=1.0)

@@ -69,7 +69,7 @@ def test_every_layout_is_as_likely() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    """Segments are refused if the range is too small for the segments and their gaps, even by one byte."""
+    """Segments are refused if the range is too small for them and their gaps, even if only one byte is missing."""
     draw_segments(count=4, amount_bytes=16 * KIB, within_bytes=28 * KIB, seed=0)
     with pytest.raises(UsageError) as raised:
         draw_segments(count=4, amount_bytes=16 * KIB, within_bytes=28 * KIB - 1, seed=0)

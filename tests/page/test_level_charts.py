@@ -46,8 +46,8 @@ def series_of(*celsius: float, nand: int = 2_000_000_000, throttled: bool = Fals
     ],
 )
 def test_a_level_temperature_is_a_sentence(celsius: tuple[float, ...], throttled: bool, level: str) -> None:
-    """A temperature within 5 % of its median is flat and becomes a sentence, unless the drive was throttled during this
-    time.
+    """A temperature within 5 % of its median is flat and becomes a sentence, unless the drive was throttled at the time
+    of the readings.
     """
     temperature, flash, *_ = show_drive_reports(series_of(*celsius, throttled=throttled), "the test")
     assert temperature.level == level

@@ -75,7 +75,8 @@ def test_the_order_of_all_phases(course: Course) -> None:
 
 def test_preconditioning_is_the_workloads_writes_at_32_by_32_until_steady(course: Course) -> None:
     """Preconditioning is one stream of the workload's writes at TC 32 / QD 32, without workload-independent
-    preconditioning. It continues until five judged minutes are steady, at the earliest minutes 1, 31, 61, 91 and 121.
+    preconditioning. The stream continues until five judged minutes are steady. The earliest such minutes are 1, 31, 61,
+    91 and 121.
     """
     purge, *stream = course.of(PRECONDITIONING)
     assert isinstance(purge, Purge)

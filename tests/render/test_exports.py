@@ -149,7 +149,7 @@ def test_parquet_has_the_tables_with_their_types(result: RunResult, run_file: Pa
 
 
 def tkperf_xml(result: RunResult) -> tuple[ET.Element, dict[str, dict[str, Any]]]:
-    """Return the root of the document, and the elements of each test after they were decoded from JSON."""
+    """Return the root of the document, and the content of each test's elements, decoded from JSON."""
     root = ET.fromstring(render_tkperf_xml(result).text)
     tests = {
         test.tag: {element.tag: json.loads(element.text or "null") for element in test} for test in root if len(test)

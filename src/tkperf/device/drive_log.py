@@ -174,7 +174,7 @@ class DriveLog:
             )
 
     def _read_marks(self) -> tuple[object, ...]:
-        """Return values that would differ if the name led to another drive."""
+        """Return values that identify the drive. The values would differ if the name led to another drive."""
         device = self._disk / "device"
         return (
             device_number(self._disk),

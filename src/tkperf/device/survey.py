@@ -55,7 +55,7 @@ class Survey:
     Attributes:
         mounted: the file system, the mount and the path of a file target. None means that the target is a device, or
             that these facts are not known.
-        places: the same facts about each file of the target whose name leads to this file.
+        places: the same facts about each file of the target, if the name of the file still leads to the file.
     """
 
     identity: DeviceIdentity

@@ -28,7 +28,8 @@ from tkperf.interop.imported import Unusable
 from tkperf.model.decoding import decode_json
 from tkperf.model.units import MIB
 
-# The memory that is allowed for each byte of the file, and the number of bytes that every file may need.
+# The memory that is allowed for each byte of the file, and the memory in bytes that every file may need regardless of
+# its size.
 MOST_PER_BYTE, ALWAYS_BYTES = 10, 64 * MIB
 # Sizes in bytes in CPython 3.11, whose allocator rounds up to a multiple of 16. The order is: an empty object, its
 # first entries, and each further entry; an empty array, its first places, and each further place; a number. A table
@@ -472,7 +473,7 @@ def _ran_ms(document: Mapping[str, Any], grown_ms: Sequence[float]) -> float:
 
 
 def _identity(document: Mapping[str, Any]) -> object:
-    """Return the parts that are equal in every report of one fio process."""
+    """Return the parts of a document that are equal in every report of one fio process."""
     return (
         document.get("fio version"),
         document.get("global options"),

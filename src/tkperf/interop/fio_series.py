@@ -331,8 +331,8 @@ def _conditions(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def start_of(options: Mapping[str, Any]) -> str | None:
-    """Return the address at which a sequential load begins. None means that the load is random, or that the option is a
-    share of the device.
+    """Return the address at which a sequential load begins. None means that the load is random, or that the option
+    ``offset`` is a share of the device.
 
     Each round of a throughput test begins where the previous round ended (PTS-E 1.1, throughput). A share, such as
     ``offset=50%``, is a place that the user chose.

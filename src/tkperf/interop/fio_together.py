@@ -216,7 +216,8 @@ def have_one_duration(document: Mapping[str, Any], loads: Sequence[Sequence[Job]
     jobs = [max(clones, key=_runtime_ms) for clones in loads]
     spans = [_span_ms(document, [job]) for job in jobs]
     if any(span is None for span in spans):
-        # If start times are missing, only jobs of one group that wait for the same job certainly began together.
+        # If start times are missing, jobs certainly began together only if they are in one group and wait for the same
+        # job.
         options = [options_of(document, job) for job in jobs]
         places = {
             (str(job.get("groupid")), str(of_job.get("wait_for", "")).strip())

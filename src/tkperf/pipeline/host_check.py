@@ -154,7 +154,8 @@ def audit_for(
         lasts_s=lasts_s,
         outstanding=None if workloads is None else find_heaviest(workloads).total_outstanding_ios,
         ioengine=ioengine,
-        # If no run follows, the queue depths are not known, so every rounding is reported.
+        # If no run follows, the queue depths are not known. A version that rounds queue depths up is then always
+        # reported.
         rounding=None if workloads else _find_rounding(),
     )
     return audit_host(audited, find_drives(identities))

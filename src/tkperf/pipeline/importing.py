@@ -97,14 +97,16 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> I
 
 
 def _expand(given: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the files, and the files in the folders. A folder without results stays in the list, and is omitted
-    later.
+    """Return the named files, and the files in the named folders. A folder without results stays in the list, and is
+    omitted later.
     """
     return tuple(file for path in given for file in (_find_results(path) or [path]))
 
 
 def _find_results(folder: Path) -> list[Path]:
-    """Return the files below a folder with names of JSON or XML files. Links to folders are not followed."""
+    """Return the files that are below a folder and have the name of a JSON or XML file. Links to folders are not
+    followed.
+    """
     found: list[Path] = []
     if folder.is_dir():
         unread: list[OSError] = []

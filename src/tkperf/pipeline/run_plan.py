@@ -35,7 +35,7 @@ class RunPlan:
         dut: the device, file or set.
         fitted: profile, active range and tests, fitted to the DUT.
         warnings: warnings for readers of the result, as far as the warnings are known before the run.
-        audit: findings about the host that would disturb the run. It is empty for a simulated drive.
+        audit: findings about the host that would disturb the run. ``audit`` is empty for a simulated drive.
     """
 
     request: RunRequest

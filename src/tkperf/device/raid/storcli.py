@@ -44,7 +44,7 @@ VD_OPERATIONS = "VD Operation Status"
 IN_PROGRESS, NOT_IN_PROGRESS = "in progress", "not in progress"
 # An erase or initialisation writes whole drives, so it is still in progress this many seconds after its start.
 BEGIN_LIMIT_S = 60.0
-# This command overwrites the drives once. Afterwards, the drives are no longer in the fresh state.
+# This command overwrites the drives once. Afterwards, the drives are no longer in the state of new drives.
 ERASE = "MegaRAID drive erase, simple: overwritten once"
 ERASE_NOTE = (
     "the drives and then, by its full initialisation, the set were overwritten by the controller: "

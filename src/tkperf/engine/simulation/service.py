@@ -25,7 +25,7 @@ from tkperf.model.workload import Access, Arrival, BlockShare, Workload
 _RARE_SHARE, _RARE_TIMES, _RARE_SPREAD, _RARE_MOST_NS = 2e-4, 8.0, 5.0, 100e6
 # The number of simulated seconds whose I/Os are drawn together from random numbers.
 _DRAWN_TOGETHER = 60
-# The spread, from second to second, of the share of I/Os that take unusually long.
+# The spread of the share of unusually slow I/Os, from second to second.
 _RARE_NOISE = 0.8
 _UPPER_LN = np.log(BUCKET_UPPER_NS + 1.0)
 
