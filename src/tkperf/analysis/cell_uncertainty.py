@@ -47,7 +47,7 @@ def find_seconds(step: StepRecord, seconds: SecondsOfSteps) -> Seconds:
 
 def needs_seconds(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
     """Return whether tkperf needs the one-second samples to compute the uncertainty of a figure. The samples are needed
-    for a single step, a whole stream, areas of a disk, or an offered rate.
+    for a cell with a single step, a whole stream, areas of a disk, or a load with an offered rate.
     """
     of_cells = find_window_steps(steps, section.window)
     once = any(len(of_cell) == 1 or workload.offered_iops is not None for workload, of_cell in of_cells.items())

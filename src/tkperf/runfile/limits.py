@@ -112,8 +112,8 @@ _JSON_COLUMNS = (
     "block_mix",
     "zones",
 )
-# Limits of the operations of SQLite and of the unpacked bytes. They apply to all readings together, because operations
-# and unpacking need time.
+# Limits for the number of SQLite operations and for the number of unpacked bytes. These limits apply to all readings
+# together, because operations and unpacking need time.
 WORK, WORK_PER_BYTE = 50_000_000, 100
 UNPACKED_BYTES, UNPACKED_PER_BYTE = 256 * MIB, 40
 

@@ -17,8 +17,8 @@ from tkperf.runfile.limits import open_metered
 from tkperf.runfile.schema import HOST_ID, require_schema
 from tkperf.runfile.writers import is_being_written
 
-# The number of pages in one copy step. The step locks the file only for the time that is needed to read 256 KiB, so a
-# writer waits no longer than this time.
+# The number of pages in one copy step. The step locks the file only for the time that is needed to read these pages, so
+# a writer waits no longer than this time. tkperf creates files with pages of 1 KiB.
 _PAGES_A_STEP = 64
 _PAUSE_S = 0.005
 # If a commit occurs during the copy, the copy starts again. After _HURRY_AFTER restarts, the copy continues without

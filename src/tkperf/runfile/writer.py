@@ -356,8 +356,8 @@ def _frame_of(db: sqlite3.Connection) -> tuple[SqlStatement, ...]:
 
 @contextmanager
 def write_whole(path: Path) -> Iterator[Observer]:
-    """Yield a writer for a whole run that was measured earlier. It writes the run in one transaction, because the run
-    may have thousands of steps.
+    """Yield a writer for a whole run that was measured earlier. The writer writes the run in one transaction, because
+    the run may have thousands of steps.
 
     The file receives its name only if the ``with`` block ends without an error.
 

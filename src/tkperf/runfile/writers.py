@@ -2,8 +2,8 @@
 
 tkperf shows the file of another user, but does not act on the file's content. The writer of a run file holds an
 exclusive flock on the file. The lock ends with the process, so tkperf needs no list of writers, which could be out of
-date. ``/proc/locks`` shows every user which process holds such a lock. ``/proc/PID/fdinfo`` shows to which open file
-the lock belongs. Only root and the owner of the process can read this folder.
+date. Every user can read in ``/proc/locks`` which process holds such a lock. ``/proc/PID/fdinfo`` shows to which open
+file the lock belongs. Only root and the owner of the process can read this folder.
 """
 
 from __future__ import annotations

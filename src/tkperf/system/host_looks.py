@@ -22,8 +22,8 @@ MOST_BYTES = 1 << 18
 # To read the activity of other programs, tkperf may use up to this share of one CPU. One program needs about 20 µs, so
 # two thousand programs are examined every 8 s.
 WALK_SHARE = 0.005
-# The limit of fio's threads, and of CPU frequencies, in one reading. On a large host, a reading covers only a part of
-# the threads and CPUs.
+# The greatest number of fio's threads, and of CPU frequencies, in one reading. On a large host, a reading covers only a
+# part of the threads and CPUs.
 MOST_THREADS = 64
 MOST_FREQUENCIES = 8
 # The frequency of a CPU is read rarely, because each read interrupts this CPU.
@@ -190,7 +190,7 @@ class ProcHostLooks:
         return _TICK_S * sum(times.all for times in known), _TICK_S * users
 
     def _threads(self, descendants: Sequence[int]) -> dict[int, tuple[float, float]]:
-        """Return for each thread the time on a CPU and the time for which it waited for a CPU, in s.
+        """Return, for each thread, the time on a CPU and the time for which the thread waited for a CPU, in s.
 
         The kernel reports both times in ns (Documentation/scheduler/sched-stats.rst).
         """
