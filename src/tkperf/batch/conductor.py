@@ -132,8 +132,8 @@ class Conductor:
         return self._ledger.path
 
     def read_together(self, on_read: Callable[[int, float], None]) -> None:
-        """Read the drives of each group alone and together, if all drives of the group contain data. Reads of places
-        without data are no evidence, because an SSD answers them without reading its flash.
+        """Read the drives of each group alone and together, if all drives of the group contain data. Reads of unwritten
+        blocks are not suitable for the comparison, because an SSD answers such reads without reading its flash.
 
         Args:
             on_read: a function that is called before a group is read, with the number of its drives and the time in s

@@ -72,7 +72,7 @@ def show_drive(
 
 
 def short(text: str | None) -> str:
-    """Return a text from another source in the form of messages, which is one line without control characters."""
+    """Return a text from another source in the form that messages require: one line without control characters."""
     return on_one_line(text or "")[:_LONGEST_TEXT]
 
 
@@ -121,7 +121,7 @@ class BatchQuestion:
 
     @property
     def _names(self) -> str:
-        """Return the names of the drives that lose data, if other drives of the batch lose none."""
+        """Return the names of the drives that lose data. If all drives lose data, return an empty text."""
         others = [drive for drive in self.shown if drive.confirm_id is None]
         if not others:
             return ""

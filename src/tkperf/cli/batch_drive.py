@@ -78,7 +78,7 @@ def run_drive_process(task: DriveTask, channel: Channel) -> NoReturn:
         code, text = ExitCode.STOPPED, "stopped by the user"
     except TkperfError as error:
         code, text = error.exit_code, str(error)
-    except BaseException as error:  # an unexpected error is a defect of tkperf, which is also written to the log
+    except BaseException as error:  # an unexpected error is a defect of tkperf, and is also written to the log
         text = f"this is a defect of tkperf: {reason_of(error)}"
         with suppress(OSError):
             sys.stderr.write(traceback.format_exc())

@@ -182,7 +182,7 @@ class Ending:
                 notify(options, result, page)
 
     def say_where(self) -> None:
-        """Print the path of the report, if a report was written."""
+        """If a report was written, print the path of the report."""
         if self.report is not None:
             print_lines(f"report:   {plain(self.report)}")
 

@@ -213,7 +213,7 @@ CONSENT = (
         "of a RAID set, separated by commas.",
     ),
 )
-# Facts about the device, which are used to estimate the time and the amount before a run.
+# Facts about the device. Before a run, tkperf uses these facts to estimate the time and the amount written.
 ENDURANCE = (
     common(
         "--rated",

@@ -67,7 +67,7 @@ _DIRECTIONS = {Direction.READ: "reads", Direction.WRITE: "writes"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PartShown:
-    """A part of a cell as numbers, which tkperf has not yet described in words.
+    """A part of a cell as numbers, before tkperf describes the part in words.
 
     Attributes:
         parts: the same as in ``PartShownView``.
@@ -248,7 +248,9 @@ def _sure(part_shown: _PartShown, quantity: Quantity) -> Uncertainty | None:
 
 
 def _in_lines(cell: CellResult, detail: CellDetail) -> Facts:
-    """Return the values of the reads and the values of the writes of a mix, if the results contain separate values."""
+    """Return the values of the reads and those of the writes of a mix. The result is empty if the results contain no
+    separate values.
+    """
     return tuple(
         (name, _in_a_line(figures))
         for name, figures in (("Reads", cell.read), ("Writes", cell.write))

@@ -29,7 +29,8 @@ from tkperf.page.facts import NOT_KNOWN_TEXT, SLOW_LINK, list_device_facts, word
 from tkperf.page.page import Block, Column, Note, NotesView, ReportView, TableView, build_table
 from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 
-# The kind of target for which a fact can be called unknown. For targets of other kinds, most of the facts do not exist.
+# The only kind of target whose missing facts are listed as unknown. For targets of other kinds, most of the facts do
+# not exist.
 _BLOCK = "block device"
 # Facts that the page of a run shows among the facts about the platform, each with its label.
 _NEAR = {"host_adapter": "Host adapter", "numa_node": "NUMA node", "rotation_rate_rpm": "Rotation rate (1/min)"}

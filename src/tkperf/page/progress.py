@@ -302,7 +302,7 @@ def _cells(state: RunState) -> CellHistories | None:
 
 
 def _list_whole_loads(loads: Iterable[Workload]) -> list[Workload]:
-    """Return the loads without the keys of single streams and of flushes."""
+    """Return the loads, but not their single streams and flushes."""
     return [load for load in loads if load.stream is None and not load.flushes]
 
 

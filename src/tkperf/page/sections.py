@@ -43,8 +43,8 @@ from tkperf.page.words.time_course import describe_timelines, format_verdict_val
 
 Charts = Iterator[ChartView]
 # A chart of a change from one section to the next shows a part of each section. The first number is this part as a
-# share of the shorter section. The second number is the smallest length of the part in seconds, if the section is that
-# long.
+# share of the shorter section. The second number is the smallest length of the part in seconds. If one of the sections
+# is even shorter, the part is as long as this section.
 ZOOMED_SHARE = 1 / 12
 LEAST_ZOOMED_S = 20.0
 

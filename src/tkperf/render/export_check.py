@@ -61,7 +61,7 @@ def render_matrix_junit(files: Sequence[CheckedFile], *, confirmed: bool = False
     """Return a test suite for each run. If a file could not be checked, its suite contains an error.
 
     Args:
-        confirmed: whether a claim also counts as an error if it is met, but not beyond the uncertainty.
+        confirmed: whether a claim that is met, but only within the uncertainty, also counts as an error.
     """
     suites = ET.Element("testsuites", name="tkperf check")
     for one in files:
@@ -81,7 +81,7 @@ def render_junit(checked: Checked, *, confirmed: bool = False) -> str:
     are properties.
 
     Args:
-        confirmed: whether a claim also counts as an error if it is met, but not beyond the uncertainty.
+        confirmed: whether a claim that is met, but only within the uncertainty, also counts as an error.
     """
     return write_junit(_build_suite(checked, confirmed=confirmed))
 

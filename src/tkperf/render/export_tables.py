@@ -333,8 +333,8 @@ def _uncertainties(result: RunResult) -> Iterator[Row]:
 
 
 def _ends(result: RunResult) -> Iterator[Row]:
-    """Yield a row for the end of each section. For a test that did not complete, also yield a row for each section that
-    was not measured.
+    """Yield a row for each section. The row states how the section ended. For a test that did not complete, also yield
+    a row for each section that was not measured.
     """
     for test in result.tests:
         place = _place(result, test)

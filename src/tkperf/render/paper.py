@@ -32,7 +32,7 @@ def charts_of(document: Document) -> list[dict[str, Any]]:
 
 FAMILY = "Inter"
 STACK = f'{FAMILY}, "Liberation Sans", Arial, Helvetica, sans-serif'
-"""The fonts of a page. The alternatives are font families whose letters have about the same width."""
+"""The font families of a page. The letters of all these families have about the same width."""
 
 FOLDER = Path(str(resources.files("tkperf.render") / "templates/fonts"))
 FILES = {400: FOLDER / "Inter-Regular.ttf", 700: FOLDER / "Inter-Bold.ttf"}

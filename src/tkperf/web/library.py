@@ -432,8 +432,8 @@ def _id_of(shared_id: str, known: KnownFile) -> str:
 
 
 def describe_difference(run: ListedRun) -> str:
-    """Return a sentence about other files of the same run whose content differs from this file. The sentence is empty
-    if there are no such files.
+    """Return a sentence about other files of the same run whose content differs from the content of this file. The
+    sentence is empty if there are no such files.
     """
     if not run.differs:
         return ""

@@ -475,8 +475,8 @@ def _unexpected(host: str, message: object) -> TkperfError:
 
 
 def _utc(at_s: float | None, connected: ConnectedHost) -> str | None:
-    """Return the time on the clock of this machine that corresponds to a time on a host's clock, as text. None means
-    that there is no time.
+    """Convert a time of a host's clock to the clock of this machine, and return the time as text. Return None if there
+    is no time, or if the time is impossible.
     """
     if at_s is None:
         return None

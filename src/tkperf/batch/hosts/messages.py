@@ -156,7 +156,7 @@ class _ToHost(msgspec.Struct, frozen=True, kw_only=True, tag=True, forbid_unknow
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options of a batch that the hosts need for their plans and results."""
+    """Those options of a batch that the hosts need for their plans and results."""
 
     description: str | None = None
     feature_matrix: str | None = None

@@ -29,7 +29,7 @@ from tkperf.page.verdict_texts import NoteLevel, Verdict, word_verdict
 # The greatest number of reasons in a verdict. A longer verdict would not be clearer. The page itself contains all
 # reasons.
 _MOST_NAMED = 3
-# Conditions of a run that the tables already contain. The page therefore does not repeat these conditions.
+# Those conditions of a run that the tables already contain. The page therefore does not repeat these conditions.
 _IN_TABLES = ("device", "writes")
 _LEVELS = {BudgetState.OVER: NoteLevel.CAUTION}
 

@@ -185,7 +185,7 @@ def call_several(names: Sequence[str], count: int) -> str:
 
 
 def find_verdict(comparison: Comparison, groups: Sequence[ConditionGroup]) -> Judgement[ComparisonReason]:
-    """Return the verdict on a comparison for which the conditions are known."""
+    """Return the verdict on a comparison. ``groups`` contains the conditions that differ or are not known."""
     return judge_comparison(
         comparison,
         differing=[name for group in groups for name in group.names],

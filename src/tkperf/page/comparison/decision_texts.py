@@ -65,7 +65,7 @@ _MOST_IN_GROUP, _MOST_IN_LIST = 3, 2
 _FLATTENS, _CUT_AT, _FEWEST_FOR_CUT = 10.0, 4.0, 3
 # The greatest width of a bar with its interval, as a multiple of the longest bar.
 _MOST_ROOM = 1.5
-# The greatest number of characters for the names of the best runs that fits on a line.
+# The greatest number of characters that the names of the best runs can have on a line.
 _LONGEST_GROUP = 60
 _LONGEST_IN_TITLE = 24
 _MOST_WINNERS = 3
@@ -150,8 +150,8 @@ def _describe_shared(called: Sequence[str], decision: Decision) -> Iterator[str]
     if equal:
         most = max(decision.count(Standing.BEST, run) for run in range(len(called)))
         names = [called[run] for run in sorted(equal[0])]
-        # If several equal runs share the best place for more figures than any single run leads, the title names the
-        # equal runs.
+        # If the number of figures for which the same equal runs share the best place is greater than the number for
+        # which any single run is the best, the title names the equal runs.
         if len(called) > 2 and len({*map(frozenset, equal)}) == 1 and len(names) <= _MOST_WINNERS and len(equal) > most:
             yield f"{list_words(names)} are equal at {len(equal)}"
         else:

@@ -207,8 +207,8 @@ def _summary_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
     value of the first run or, for a cohort, the median. The next cells contain the lowest and the highest ratio with
     the names of their runs.
 
-    The last cell contains the ratio of the last run for a history, and the median ratio for other runs. A cohort has no
-    such cell.
+    In a history, the last cell contains the ratio of the last run. In a comparison of runs, the last cell contains the
+    median ratio. A cohort has no such cell.
     """
     known = list_ratios(comparison, row)
     values = [entry.value for entry in row.entries if entry.value is not None]
@@ -294,7 +294,9 @@ def _ratio_cells(comparison: Comparison, row: ComparedRow) -> list[_Cell]:
 
 
 def build_ratio_matrices(comparison: Comparison, rows: Sequence[ComparedRow]) -> Iterator[TableView]:
-    """Yield a matrix of the ratios of two runs for each quantity, if the cells of the section differ in two axes."""
+    """Yield, for each quantity, a matrix of the ratios of two runs. If the cells of the section do not differ in two
+    axes, yield nothing.
+    """
     (first, second), numbers = comparison.names, number_rows(comparison)
     for measure in dict.fromkeys(row.quantity for row in rows):
         of_measure = {row.workload: row for row in rows if row.quantity is measure}

@@ -490,8 +490,8 @@ def _read_at_grid(courses: Courses, scale: Scale) -> _Columns:
 def _find_outliers(columns: _Columns, medians: Mapping[Place, float]) -> Iterator[str]:
     """Yield the curves whose mean logarithmic distance from the median is an outlier, the farthest first.
 
-    An outlier must also be far from the middle half of the curves. Therefore, if the drives form two groups, the
-    smaller group does not count as outliers.
+    An outlier must also be far from the middle half of the curves. Therefore, if the drives form two groups, the curves
+    of the smaller group do not count as outliers.
     """
     distances = {}
     for name, column in columns.items():

@@ -57,8 +57,8 @@ def draw_seconds(detail: CellDetail, quantities: Sequence[Quantity], title: str)
 
 
 def draw_any_seconds(quantities: Sequence[Quantity], title: str) -> Chart:
-    """Return a chart of every second without data. The page inserts the one-second samples of the cell on which the
-    user clicked.
+    """Return a chart of every second, but without the data of the seconds. The page inserts the one-second samples of
+    the cell on which the user clicked.
     """
     shades = (Shade(kind=ShadeKind.JUDGED, begin=0, end=0), Shade(kind=ShadeKind.FLAGGED, begin=0, end=0, text=" "))
     parts = (Rule(kind=RuleKind.PART, x=0, name=" "),)
@@ -276,8 +276,8 @@ def _points(stretch: Stretch, quantity: Quantity, begin_s: float, end_s: float, 
 
 
 def _series(stretch: Stretch, quantity: Quantity, column_s: float) -> tuple[FloatArray, FloatArray]:
-    """Return the times and the values of a line. A load that is longer than a column has a value for each second, if
-    the run contains one-second samples. Any other load has one value.
+    """Return the times and the values of a line. If the run contains one-second samples, a load that is longer than a
+    column has a value for each second. Any other load has one value.
     """
     by_second = bool(find_recorded((quantity,)))
     times: list[FloatArray] = []

@@ -83,7 +83,7 @@ class Peak:
     """The maximum in a grid of demands.
 
     Attributes:
-        below: the ceiling of the mean latency that limited the choice, in words; empty if the test has no ceiling.
+        below: the ceiling of the mean latency in words; empty if the test has no ceiling.
         none_below: whether no demand had a mean latency below the ceiling.
         rivals: the other considered demands for which the interval of the rate overlaps the interval of the maximum.
     """

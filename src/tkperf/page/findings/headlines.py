@@ -221,7 +221,7 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
 
 
 def _of_loads_together(test: TestResult, sections: Sequence[SectionResult]) -> Iterator[_Candidate]:
-    """Yield the effect of one load on another load, if the test measures such effects. All other figures of such a test
+    """If the test measures the effect of one load on another load, yield this effect. All other figures of such a test
     are only intermediate results.
     """
     for section in sections:

@@ -209,8 +209,8 @@ def _describe_fall(section: SectionResult) -> str:
 
 
 _MOST_RIVALS = 2
-# The limit for a rate that fell again. It is twice the distance within which a rate counts as reached, because the
-# lowest of many slices is lower than a typical slice.
+# Below this percentage, a rate that was reached has fallen again. The distance from 100 % is twice the distance within
+# which a rate counts as reached, because the lowest of many slices is lower than a typical slice.
 _FELL_AGAIN_PERCENT = 100 * (1 - 2 * RECOVERED_WITHIN)
 _THE_HIGHEST = "the highest rate "
 _NEGLIGIBLE_WAIT = 0.01  # as a share of the mean latency

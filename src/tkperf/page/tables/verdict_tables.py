@@ -99,7 +99,7 @@ def _rounds(sections: list[SectionResult]) -> tuple[RoundResult, ...]:
 
 
 def _shared_matrices(test: TestResult, merged: ShownSection) -> Iterator[TableView]:
-    """Yield the tables that cover all sections, if the plan of the test requests such tables."""
+    """Yield the tables that cover all sections and that the plan of the test requests."""
     quantities = find_quantities(matrix_keys(merged.section.plan))
     measured = [section for section in test.sections if section.cells and not section.areas]
     notes = [f"{each.name} is not complete: its figures so far" for each in measured if not each.complete]

@@ -102,7 +102,7 @@ def describe_progress(test: TestResult) -> str | None:
 
 
 def describe_step_under_way(test: TestResult, status: RunStatus) -> str | None:
-    """Return a text about the step of a test that was not completed. Return None if there is no such step."""
+    """Return a text about the unfinished step of a test. Return None if there is no such step."""
     return None if test.under_way is None else describe_under_way(test.under_way, status)
 
 

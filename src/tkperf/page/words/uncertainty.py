@@ -325,8 +325,8 @@ def describe_counts(
 ) -> str | None:
     """Return the number of disturbed steps of each kind in a test.
 
-    Example: ``24 steps, fills included: 20 steps with other I/O on the device; 6 steps with ...``. Return None if no
-    step was disturbed, and all steps were watched and compared.
+    Example: ``24 steps, fills included: 20 steps with other I/O on the device; 6 steps with ...``. Return None if all
+    steps were watched and compared, and if no step was disturbed.
     """
     if steps is None:
         return NOT_WATCHED

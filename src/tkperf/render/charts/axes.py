@@ -47,8 +47,8 @@ def draw_value_axis(axis: Axis, values: Iterable[object], field: str = "value") 
 
 
 def suit_latency(channel: Spec) -> Spec:
-    """Return the channel with the unit that suits its ticks, if the axis shows latencies in µs. Other channels are
-    returned unchanged.
+    """If the axis shows latencies in µs, return the channel with the unit that suits the ticks of the axis. Other
+    channels are returned unchanged.
 
     If no unit suits all ticks, as on a logarithmic axis from 20 µs to 1 ms, each tick has its own unit.
     """

@@ -327,7 +327,7 @@ def _print_end_of_table(table: TableView, console: Console) -> None:
 
 
 def _indent(label: str) -> Padding | str:
-    """Return a label. If the label has several lines, all lines have the same indent."""
+    """Return a label whose lines all have the same indent, even if the label is broken into several lines."""
     words = label.lstrip("\N{NO-BREAK SPACE}")
     return Padding(words, (0, 0, 0, len(label) - len(words))) if words != label else label
 
