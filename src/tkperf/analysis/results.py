@@ -117,7 +117,7 @@ class RoundResult:
 class SliceResult:
     """One slice of a stream. Times and amounts are counted from the start of the stream.
 
-    ``total_written_bytes`` is None in an imported run, which contains only rates, and if steps cannot be read.
+    ``total_written_bytes`` is None if steps cannot be read, and in an imported run, which contains only rates.
     ``parts`` contains the results of each stream of a combination, and of the flushes of each load.
     """
 

@@ -1,8 +1,9 @@
 """Latency histograms with the same buckets as fio, so that no detail of fio's output is lost.
 
-fio counts every completion in one of its logarithmic buckets. Below 128 ns, the buckets are exact. Above 128 ns, each
-power of two has 64 buckets (stat.h: FIO_IO_U_PLAT_BITS 6). The width of a bucket is not more than 1/64 of its value.
-The middle value of a bucket represents the bucket, as in the percentiles that fio prints.
+fio counts every completion in one of its logarithmic buckets. Below 128 ns, the buckets are exact. From 128 ns on, the
+range between two successive powers of two is divided into 64 buckets (stat.h: FIO_IO_U_PLAT_BITS 6). The width of a
+bucket is not more than 1/64 of its value. The middle value of a bucket represents the bucket, as in the percentiles
+that fio prints.
 """
 
 from __future__ import annotations

@@ -157,8 +157,8 @@ class SectionOutcome:
     ``window`` contains the numbers of the rounds, areas or slices over which results are averaged. An empty ``window``
     means that the section has no window. ``verdict`` is None if the section has no steady-state rule. With several
     tracking variables, ``verdict`` is the decisive verdict, and ``verdicts`` contains the verdicts of all tracking
-    variables in order. Later tests that have no demand of their own use ``demand``. None means that the section
-    determined no demand.
+    variables in order. ``demand`` is the demand that this section determined for later tests without their own demand.
+    None means that the section determined no demand.
     """
 
     section: str

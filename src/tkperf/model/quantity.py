@@ -5,8 +5,8 @@ Tables, charts, comparisons, claims and exports use these definitions. docs/expl
 A reported rate is the mean of the rounds of a window. A mean latency is the mean of the rounds' means. A minimum or
 maximum is the extreme of the window. Percentiles are computed from the merged histograms of the window. At an offered
 rate, the backlog is the number of I/Os that were due and not completed at the end of a round. The time behind is the
-backlog divided by the offered rate. The greatest value of the window is reported. The latency with wait counts from the
-time at which an I/O was due.
+backlog divided by the offered rate. For the backlog and for the time behind, the greatest value of the window is
+reported. The latency with wait counts from the time at which an I/O was due.
 """
 
 from __future__ import annotations

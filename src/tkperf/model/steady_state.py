@@ -55,10 +55,10 @@ class SteadyStateVerdict:
     """The verdict after one round, with all data that a reader needs to check the verdict.
 
     ``rounds`` and ``values`` describe the window. The window consists of the last ``window_rounds`` rounds, or of all
-    rounds if the test has fewer. Excursions are absolute values in ``unit``. ``fit`` is None if the window has fewer
-    than two values. ``reached`` is the verdict, and ``reason`` explains the verdict. ``judged`` is False as long as the
-    test has fewer than ``needed_rounds`` rounds. ``disturbed_rounds`` are the rounds of the window that something other
-    than the device influenced.
+    rounds if the test has fewer rounds. Excursions are absolute values in ``unit``. ``fit`` is None if the window has
+    fewer than two values. ``reached`` is the verdict, and ``reason`` explains the verdict. ``judged`` is False as long
+    as the test has fewer than ``needed_rounds`` rounds. ``disturbed_rounds`` are the rounds of the window that
+    something other than the device influenced.
     """
 
     tracking: str

@@ -19,8 +19,8 @@ class Circumstances:
     Attributes:
         purge: the text about a purge. None means that there is no purge.
         describe_fill: the function that returns the amount and the place of preconditioning in words. Its arguments are
-            a text about the load, and the number of passes (None: as in the profile). If the value is None, the
-            description follows from the profile alone.
+            a text about the load, and the number of passes (None: as in the profile). If ``describe_fill`` is None, the
+            profile alone determines the description.
     """
 
     purge: str | None = "Purge"

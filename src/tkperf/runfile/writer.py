@@ -134,8 +134,8 @@ def reopen_run_file(path: Path) -> LockedDatabase:
 def connect_to_write(path: Path, prepare: Callable[[sqlite3.Connection], None]) -> sqlite3.Connection:
     """Open the database in a file, and prepare it.
 
-    The writer itself begins and ends transactions (isolation_level None). It uses a rollback journal, so that a
-    finished run is one file. The setting EXTRA also syncs the folder after each commit. If the setting were FULL, a
+    The writer itself begins and ends transactions (isolation_level None). The database uses a rollback journal, so that
+    a finished run is one file. The setting EXTRA also syncs the folder after each commit. If the setting were FULL, a
     power failure just after a commit could restore the journal, and the step would be lost.
     """
     db = sqlite3.connect(
@@ -191,7 +191,7 @@ class _StepUnderWay:
     """The step that has begun but not ended. The step is stored while the step runs, because a fill takes hours, and
     the data of these hours must not be lost if the process is killed.
 
-    The samples of the step are collected from the events, and written in parts of about a minute. They are never
+    The samples of the step are collected from the events, and written in parts of about a minute. The parts are never
     written shortly before the start of the next step, because a slow disk could delay that start.
     """
 

@@ -48,8 +48,8 @@ LEAST_ABRUPT = 3.0
 # distance between a value and its own level.
 OTHER_LEVEL = 0.12
 # The rate is not at a level if the range that contains eight of ten values is wider than this share of the median. A
-# rate that varies like a sine wave with an amplitude of 15 % has a level. With a sine wave or a square wave that has an
-# amplitude of 20 %, the rate has no level.
+# rate that varies like a sine wave with an amplitude of 15 % has a level. A rate that varies like a sine wave or a
+# square wave with an amplitude of 20 % has no level.
 MOST_SWING = 1 / 3
 # If the noise has no memory, the range may be wider, because the mean of a few such values is always near the level.
 # Noise has no memory if neighbouring values hardly correlate and the mean is near the median.

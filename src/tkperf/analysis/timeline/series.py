@@ -160,7 +160,7 @@ def measure_noise(values: FloatArray, errors: float = _SURE) -> Noise:
 
     The curve is a parabola. With 20 values or more, the curve is a cubic, which can also follow a decline that becomes
     flat over half of the series. Few or correlated values give a poor estimate of the noise, so the function returns
-    the upper end of the plausible range for both results.
+    the upper ends of the plausible ranges of the standard deviation and of the correlation.
     """
     at = np.arange(values.size, dtype=float)
     deviations = values - np.polyval(np.polyfit(at, values, 2 if values.size < _LEAST_FOR_CUBIC else 3), at)
