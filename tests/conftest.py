@@ -30,7 +30,7 @@ if "TKPERF_LAB" not in os.environ:
     settings.load_profile("tkperf")
 
 # The collection creates objects that all remain until the end of the test run. Python would search these objects for
-# garbage again and again, which takes a third of the CPU time of the collection.
+# garbage again and again. This search would take a third of the CPU time of the collection.
 gc.disable()
 
 MIB = 1 << 20

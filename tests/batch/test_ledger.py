@@ -291,8 +291,8 @@ def test_a_drive_whose_run_file_has_gone_since_says_so(ledger: Ledger) -> None:
 
 
 def test_a_full_disk_is_reported_while_a_drive_runs(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk is reported while a drive runs, because a run file that cannot be written does not show the end of
-    the run.
+    """If the disk is full while a drive is measured, the batch reports this, because a run file that cannot be written
+    does not show the end of the run.
     """
     ledger.write(began(1, pid=os.getpid(), pid_started=find_start(os.getpid())))
     assert read_batch(ledger.path).notes == ()

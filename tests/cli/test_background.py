@@ -100,7 +100,7 @@ def test_samples_give_way_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_even_what_matters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The queue of a view is bounded. A terminal that is stopped for weeks therefore does not fill the memory. The
-    steps in the queue then have no samples, and the view still shows the end of the run.
+    steps in the queue are kept without their samples, and the view still shows the end of the run.
     """
     monkeypatch.setattr(run_views, "MOST_EVENTS", 5)
     view = Stuck()

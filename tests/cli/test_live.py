@@ -185,12 +185,12 @@ ENOUGH = 1000.0
 
 
 def in_a_grid() -> RunState:
-    """Return the state of a run in the middle of a grid of reads and writes with a limit of 0.5 ms."""
+    """Return the state of a run in the middle of a grid of reads and writes. The limit for the latency is 0.5 ms."""
     table = msgspec.structs.replace(load_profile("quick").table(InterferenceTable), latency_limit_ms=0.5)
     state = in_a_round()
     state.take(RunStarted(info=run_info(name="D3", profile={"interference": to_builtins(table)}), tests=("iops",)))
     state.take(TestStarted(test="iops", at_s=0, plan=GRID_PLAN))
-    # The offered reads and writes, the completed reads, and the latency of the reads.
+    # Each row contains the offered reads, the offered writes, the completed reads and the latency of the reads.
     for read_iops, write_iops, done, latency_ns in (
         (ENOUGH, None, 1000, 90_000),
         (ENOUGH, 500.0, 1000, 120_000),

@@ -16,8 +16,8 @@ from tests.cli.test_bad_input import assert_clear, tkperf
 
 @pytest.mark.parametrize("suite", ["ssd", "hdd"])
 def test_a_plan_tells_time_amount_and_life_and_leaves_nothing(suite: str, tmp_path: Path) -> None:
-    """The plan of a run on a file with data prints the time, the amount written and the share of the drive's life. The
-    plan needs no consent and leaves no file behind.
+    """The plan of a run on a file with data contains the time, the written amount and the used share of the drive's
+    life. ``tkperf plan`` needs no consent and leaves no file behind.
     """
     device = tmp_path / "scratch.img"
     device.write_bytes(os.urandom(64 << 20))

@@ -47,7 +47,7 @@ def run_file(cut_off: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def on_a_file(run_file: Path, tmp_path: Path) -> tuple[Path, Path]:
-    """Return the run file, changed as if a scratch file had been measured, and the scratch file."""
+    """Return a run file and a scratch file. The run file is changed as if the run had measured this scratch file."""
     scratch = tmp_path / "scratch"
     scratch.write_bytes(b"\xa5" * SIZE)
     device = fact(run_file, "device")

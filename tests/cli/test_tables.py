@@ -219,8 +219,9 @@ def test_steps_that_overlap_have_no_gap(tmp_path: Path) -> None:
     ("gap_s", "said"), [(2.5, "2500.0 ms, none flagged"), (0.02, "20.0 ms, none flagged"), (0.0, "none")]
 )
 def test_a_gap_is_called_too_long_only_where_it_was(tmp_path: Path, gap_s: float, said: str) -> None:
-    """A gap counts as too long only if it exceeds the limit for its kind, because the start of the first fio may take
-    longer than a hand-over from one fio to the next. The terminal and the report print the same words.
+    """A gap counts as too long only if it exceeds the limit for its kind. The kinds have different limits, because the
+    start of the first fio may take longer than a hand-over from one fio to the next. The terminal and the report print
+    the same words.
     """
     simulate(tmp_path, run_info())
     record = read_run(tmp_path / "run.tkperf")

@@ -141,8 +141,8 @@ def times_of(counters: DeviceCounters) -> list[float]:
 
 
 def test_a_look_within_a_step_is_a_fiftieth_of_it_away() -> None:
-    """Between the beginning and the end of a step, the counters are read at intervals of a fiftieth of the time of the
-    step. An interval is never shorter than 0.1 s and never longer than 0.2 s.
+    """During a step, the counters are read at equal intervals. An interval is a fiftieth of the duration of the step,
+    but never shorter than 0.1 s and never longer than 0.2 s.
     """
     assert [round(seldom_every_s(10.0, 10.0 + inside_s), 3) for inside_s in (1, 5, 8, 58)] == [0.1, 0.1, 0.16, 0.2]
 

@@ -265,8 +265,8 @@ def test_the_lock_stays_while_the_device_is_lent(scratch: Path, monkeypatch: pyt
 def test_data_on_a_partition_is_found_by_its_descriptor(
     loop_device: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """wipefs reads a partition through a file descriptor of tkperf, which wipefs finds under tkperf's PID in /proc.
-    wipefs is another process, so /proc/self would lead to the descriptors of wipefs.
+    """wipefs reads a partition through a file descriptor of tkperf. wipefs finds this descriptor under tkperf's PID in
+    /proc. wipefs is another process, so /proc/self would lead to the descriptors of wipefs.
     """
     device = loop_device(size=8 * MIB)
     run_tool("mkswap", "-q", device)

@@ -33,7 +33,7 @@ def table(heading: str) -> list[list[str]]:
 
 
 def limit(claim: str) -> str:
-    """Return the limit of the only claim on the page that begins with this text."""
+    """Find the only claim that begins with this text on the page, and return its limit."""
     (found,) = [row[1] for row in table("claim") if row[0].startswith(claim)]
     return found
 

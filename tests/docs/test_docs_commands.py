@@ -18,7 +18,7 @@ from tkperf.model.errors import TkperfError
 from tkperf.procedures import load_profile
 
 ROOT = Path(__file__).parents[2]
-# The reference of commands contains the help of each command, which tests/cli checks.
+# The reference of commands is left out, because tests/cli checks the help of each command.
 _OTHERS = {"adr", "examples", "commands.md"}
 PAGES = (ROOT / "README.md", *sorted(each for each in (ROOT / "docs").rglob("*.md") if not _OTHERS & {*each.parts}))
 # The pattern also matches blocks of other languages. Otherwise the end of such a block would be mistaken for the start
@@ -88,8 +88,8 @@ def test_every_command_of_the_pages_is_accepted(
 
 
 def find_plans() -> Iterator[tuple[str, list[str]]]:
-    """Yield a plan on a simulated drive for each run on the pages, with those options of the run that the plan command
-    also accepts.
+    """For each run on the pages, yield the name of the page and a call of ``tkperf plan`` with a simulated drive. The
+    call has those options of the run that select its tests and its profile.
     """
     for name in ("ssd", "hdd"):
         group, _ = open_command(["plan", name])

@@ -537,8 +537,8 @@ def test_every_option_that_a_page_names_exists() -> None:
 
 
 def find_command(words: list[str]) -> tuple[click.Command | None, list[str]]:
-    """Return the command that the words name, including nested commands, and the remaining words. If no such command
-    exists, return None in place of the command.
+    """Return the command that the first words name, and the remaining words. The command may be nested. If no such
+    command exists, return None in place of the command.
     """
     command: click.Command = cli
     while isinstance(command, click.Group) and words:

@@ -20,7 +20,7 @@ from tkperf.cli.main import cli
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# The examples on this page are taken from the help of the commands, which tests/cli checks.
+# The examples on this page are taken from the help of the commands. tests/cli checks this help.
 PAGES.remove(ROOT / "docs/reference/commands.md")
 
 

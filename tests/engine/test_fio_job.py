@@ -233,8 +233,8 @@ def test_evenly_offered_ios_are_asked_for_in_bytes() -> None:
     [(1.0, 1), (50.0, 50), (1000.0, 1000), (2343.75, 2341), (20_000.0, 19_607), (66_000.0, 62_500)],
 )
 def test_random_arrivals_come_at_the_rate_asked(asked: float, setting: int) -> None:
-    """Random arrivals have the requested rate. The setting compensates for fio 3.33, which truncates fractions of a
-    microsecond. At 66,666 IOPS, fio issued 69,002 IOPS (null engine, 5 s).
+    """Random arrivals have the requested rate. The setting that tkperf passes to fio compensates for an error: fio 3.33
+    truncates fractions of a microsecond. With a setting of 66,666 IOPS, fio issued 69,002 IOPS (null engine, 5 s).
     """
     rates = {"read_percent": 100, "jobs": 1, "offered_iops": asked, "arrival": Arrival.POISSON}
     found = find_poisson_setting(asked)

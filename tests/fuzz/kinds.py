@@ -81,7 +81,7 @@ def _text(seeds: Callable[[], tuple[bytes, ...]], read: Callable[[bytes], None])
 
 @cache
 def _good_run() -> bytes:
-    """Return a small run file that contains rows of every table, rounds and a stream."""
+    """Return a small run file with rounds and a stream. Each of its tables contains rows."""
     with tempfile.TemporaryDirectory() as folder:
         path, writer = a_run(Path(folder))
         stats = io_stats([190_000, 200_000, 220_000])

@@ -33,7 +33,7 @@ class TooSlowError(Exception):
 
 
 def find_failures(kind: str, numbers: Sequence[int], seed: int) -> list[str]:
-    """Return the failures by case. The cases run in a child process, which may exhaust its memory or crash."""
+    """Return the text of each failure. The cases run in a child process, which may exhaust its memory or crash."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

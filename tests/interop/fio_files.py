@@ -28,7 +28,7 @@ def _version(text: str) -> tuple[int, ...]:
 def direction(
     version: str, ios: int, runtime_ms: int, block_bytes: int, mean_us: float, bins: bool = False
 ) -> dict[str, Any]:
-    """Return one direction of a job with this number of I/Os."""
+    """Return the result of a job in one direction. The result reports this number of I/Os."""
     of = _version(version)
     moved, runtime_s = ios * block_bytes, max(runtime_ms, 1) / 1000
     found: dict[str, Any] = {"io_bytes": moved if of >= (2, 21) else moved // 1024}

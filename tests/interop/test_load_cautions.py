@@ -1,4 +1,4 @@
-"""Cautions about imported loads. If a figure does not show the capability of the drive alone, the figure is marked in
+"""Cautions about imported loads. If a figure depends on more than the capability of the drive, the figure is marked in
 JSON, on the page and in the headline.
 """
 

@@ -192,7 +192,7 @@ MEASURES = ("wdpc", "preconditioned", "pre-conditioning.wdpc", "workload-depende
 
 
 def sequential_fill(name: str, **options: str) -> str:
-    """Return a sequential fill of twice the device, which is much faster than any round."""
+    """Return a sequential fill that writes the device twice. The fill is much faster than any round."""
     of_job = job(
         name=name,
         writes=40_000,

@@ -31,7 +31,8 @@ TRACED = re.compile(
 
 @contextmanager
 def traced_reads(device: Path, buffer_kb: int = BUFFER_KB) -> Iterator[dict[str, list[float]]]:
-    """Trace fio's reads of 4 KiB. Yield a dictionary, which contains the latencies in us after the block ends.
+    """Trace fio's reads of 4 KiB. Yield a dictionary. After the block ends, the dictionary contains the latencies in
+    us.
 
     ``Q2C`` is the time from the acceptance of a read by the kernel to its completion. ``D2C`` is the time from the
     arrival of the read at the driver to its completion.

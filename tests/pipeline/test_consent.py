@@ -92,7 +92,9 @@ HELD: list[StandIn] = []
 def opening(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Callable[[str, bool, Consent], AbstractContextManager[object]]]:
-    """Return a function that opens a target of a kind with a given consent. The target may contain recognised data."""
+    """Return a function that opens a target. Its arguments are the kind of the target, whether the target contains
+    recognised data, and the consent.
+    """
     monkeypatch.setattr(permit, "refuse_objections", lambda *_, **__: None)
     HELD.clear()
 

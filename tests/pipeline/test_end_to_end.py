@@ -195,7 +195,7 @@ def test_mixes_and_block_sizes_are_what_was_asked(finished: Path) -> None:
             part = workload.read_percent / 100
             chance = 4 * 100 * (part * (1 - part) / seen.ios) ** 0.5
             assert share == pytest.approx(workload.read_percent, abs=max(3 if chance else 0, chance))
-            # A slice of a stream ends with a report from fio, which a busy host may delay.
+            # A slice of a stream ends with a report from fio. A busy host may delay this report.
             if step.kind is StepKind.ROUND:
                 assert seen.duration_s == pytest.approx(step.planned_s, abs=0.7)
 

@@ -402,8 +402,8 @@ def test_a_controllers_keys_mean_nothing_to_mdadm(loop_device: Callable[..., Pat
 def test_what_becomes_of_a_set_in_the_end(
     began: bool, remove_set: bool, stuck: bool, error: type[BaseException] | None, says: str
 ) -> None:
-    """At the end, a set is removed if the user requested this or if no run has begun. tkperf reports the error that
-    ended the run before all later errors.
+    """At the end, a set is removed if the user requested this or if no run has begun. tkperf first reports the error
+    that ended the run, and then all later errors.
     """
     request = RunRequest(suite="raid", device="/dev/md0", raid=CONFIG, remove_set=remove_set)
     opened: Any = [SimpleNamespace(began=began)]

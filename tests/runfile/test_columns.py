@@ -115,8 +115,8 @@ def test_histograms_come_back_as_they_were(latencies_ns: list[int]) -> None:
 
 
 def test_noise_takes_little_more_than_it_must() -> None:
-    """Histograms of noise need at most twice the size of their entropy, which is the minimum for any compression
-    method.
+    """Histograms of noise need at most twice the size of their entropy. No compression method needs less than the
+    entropy.
     """
     samples = noise(60)
     counts = np.array([coarsen(sample.write.histogram).dense() for sample in samples])

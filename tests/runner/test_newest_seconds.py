@@ -230,8 +230,8 @@ def test_a_file_that_grows_while_it_is_read(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_run_whose_active_range_is_lost_has_no_place(tmp_path: Path) -> None:
-    """If a run has no recorded active range, it has no position in its procedure, and no exception occurs. The row of
-    the table ``run`` may disappear between two readings.
+    """If a run has no recorded active range, it has no position in its procedure, and no exception occurs. A row of the
+    table ``run`` may disappear between two readings.
     """
     path, writer = a_run(tmp_path, 1)
     delta = look(path)

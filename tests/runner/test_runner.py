@@ -261,7 +261,7 @@ def test_an_engine_error_ends_the_run_and_is_recorded() -> None:
 
 
 class RefusedOnce(SpyEngine):
-    """An engine whose fifth step ends too early, which is impossible. The check of the device takes 10 s."""
+    """An engine that reports an impossibly early end of its fifth step. The check of the device takes 10 s."""
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
         execution = super().measure(step, then=then, on_sample=on_sample)

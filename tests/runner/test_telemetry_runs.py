@@ -38,7 +38,7 @@ def run_cli(*argv: object) -> str:
 
 @pytest.fixture(scope="module")
 def hot(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run of a client drive that reads so fast that the drive is throttled."""
+    """Return a run in which a client drive reads so fast that it is throttled."""
     folder = tmp_path_factory.mktemp("hot")
     run_cli(
         "ssd",
@@ -237,8 +237,8 @@ def run_latency(engine: SimulatedEngine, target: FreeTarget, telemetry: Recorded
 
 
 def test_the_runner_asks_around_tests_and_leaves_purges_alone() -> None:
-    """The runner requests readings before and after each test and at the end of the run. It requests none during a
-    purge. If readings fail, the failure is reported once.
+    """The runner requests readings before and after each test and at the end of the run. The runner requests no reading
+    during a purge. If readings fail, the failure is reported once.
     """
     engine = SimulatedEngine(PRESET_MODELS["sata-ssd"], GIB)
     recorded = Recorded(clock=engine.clock)

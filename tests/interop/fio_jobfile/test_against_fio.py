@@ -125,7 +125,7 @@ def observe(text: str, number: int, folder: Path, scratch: Path) -> Load:
 
 
 def jobs_of(name: str, scratch: Path) -> list[tuple[str, Workload]]:
-    """Return the fio jobs that tkperf would start for each phase of the workload file, with their loads."""
+    """For each phase of the workload file, return the fio job that tkperf would start, together with its load."""
     table = parse_workload_file(convert_file(name)[0], file=name)
     whole = ActiveRange(offset_bytes=0, length_bytes=SIZE)
     target = FioTarget(path=str(scratch), ioengine="libaio", active_range=whole)

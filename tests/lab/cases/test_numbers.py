@@ -17,8 +17,8 @@ import pytest
 
 from tests.lab.cases.conftest import Drive, shell, tkperf
 
-# This response time is so long that the time that the emulated CPU adds is only a small share of the response time,
-# even on a busy host.
+# The emulated CPU adds some time to each I/O. Even on a busy host, the added time is only a small share of this long
+# response time.
 ANSWER_US = 50_000
 THROTTLED_ANSWER_US = 20_000
 PROFILE = Path(__file__).parent / "lab.toml"
@@ -139,8 +139,8 @@ def test_the_limit_of_a_throttled_device(throttled_device: Path, tmp_path: Path)
 
 @contextmanager
 def _idle_stretches(drive: Drive, longest_s: float) -> Iterator[Callable[[], list[float]]]:
-    """Yield a function that returns the idle times of the drive that lasted at least ``longest_s``. The idle times are
-    found in the drive's counters.
+    """Yield a function that returns those idle times of the drive that lasted at least ``longest_s``. The idle times
+    are found in the drive's counters.
     """
     found: list[float] = []
     stop = threading.Event()
