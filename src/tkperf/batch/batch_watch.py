@@ -59,7 +59,7 @@ class BatchFollower(Protocol):
 
     @property
     def runs(self) -> Mapping[int, RunState] | Mapping[int, Brief]:
-        """The state that was last read of each running run. The number of the drive is the key."""
+        """The latest known state of each running run. The number of the drive is the key."""
 
     def look(self) -> object:
         """Read the files that may have changed."""
@@ -120,7 +120,7 @@ class WatchedBatch:
 
     @property
     def runs(self) -> Mapping[int, RunState]:
-        """The state that was last read of each running run. The number of the drive is the key."""
+        """The latest known state of each running run. The number of the drive is the key."""
         return dict(self._runs)
 
     def look(self) -> bool:

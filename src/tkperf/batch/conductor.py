@@ -55,7 +55,8 @@ class Turns:
 
         Args:
             running: the drives that are being measured now, including those of other processes.
-            repeatable: the drives that were measured once and will be measured again alone, after all other drives.
+            repeatable: the drives that were measured once, and that will be measured once more and alone after all
+                other drives.
         """
         if not waiting and not running:
             return next(iter(repeatable), None)

@@ -44,8 +44,8 @@ class _Place:
 
     Attributes:
         status: the status of the file or device. None means that the name does not exist yet.
-        disk: the whole disk in sysfs. None means that the target is a file. ``is_whole`` states that the drive is not a
-            partition of the disk.
+        disk: the whole disk in sysfs. None means that the target is a file. ``is_whole`` states whether the drive is
+            the whole disk, and not a partition of the disk.
         serial: the serial number together with the model, because different models may have the same serial numbers.
     """
 

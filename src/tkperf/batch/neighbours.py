@@ -37,7 +37,8 @@ class Neighbours:
     Attributes:
         allowed: CPUs that this process may use.
         cores: for each CPU, the CPUs that share its core.
-        reads: the reads of each drive alone and together, if they were compared.
+        reads: for each drive, the comparison of the reads of the drive alone with its reads together with other drives;
+            empty without such a comparison.
     """
 
     request: BatchRequest
@@ -138,5 +139,5 @@ class Neighbours:
 
     @property
     def slowed(self) -> tuple[ReadsCompared, ...]:
-        """The drives that read more slowly together than alone."""
+        """The drives whose reads are slower together than alone."""
         return tuple(one for one in self.reads.values() if one.state is ReadsState.SLOWED)

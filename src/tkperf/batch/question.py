@@ -1,4 +1,4 @@
-"""The question that is asked before the drives of a batch are erased, in words, and the check of the answer."""
+"""The text of the question that tkperf asks before it erases the drives of a batch, and the check of the answer."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class BatchQuestion:
     """The question whether drives of the batch ``name`` may lose their data.
 
     Attributes:
-        shown: all drives of the batch, as they were found. The table before the question contains them.
+        shown: all drives of the batch, as they were found. The table before the question contains all these drives.
     """
 
     name: str

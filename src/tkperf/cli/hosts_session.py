@@ -1,5 +1,5 @@
 """Run a batch over several hosts from the command line. Each host examines its drives. This machine asks one question
-for all hosts, shows one view, and prints the results together.
+for all hosts, shows one view, and prints the results of all hosts together.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ class BatchOptions(CallOptions):
 
     def __post_init__(self) -> None:
         CallOptions.__post_init__(self)
-        # A mistake in the estimate concerns the whole call. It does not concern single drives.
+        # A mistake in the options of the estimate concerns the whole call, and not single drives.
         rating_of(self)
         if self.rate is not None:
             parse_rate(self.rate)

@@ -140,8 +140,8 @@ class InBackground:
 
 
 def _without_weight(event: Event) -> Event:
-    """Return a finished step without the data that no view shows. Many steps may have to wait in memory, so they must
-    be small.
+    """Return a finished step without the data that no view shows. Many steps may have to wait in memory, so each step
+    must be small.
 
     Views show a percentile only for steps with an offered rate. Such a step keeps its histograms.
     """

@@ -403,8 +403,8 @@ class GridSquare:
 
     Attributes:
         text: the text in the square.
-        strength: the strength of the colour of the square, from 0 to 1. None means that the square does not count and
-            has a dashed edge.
+        strength: the strength of the colour of the square, from 0 to 1. None means that the square has no valid value.
+            Such a square has a dashed edge.
         link, flag: the same as in ``Point``.
         facts: the values that belong to the titles in ``facts`` of the grid.
     """

@@ -342,9 +342,9 @@ def summarise_set_up(result: RunResult) -> str:
 
 
 def _summarise_demands(sections: Sequence[SectionResult]) -> str:
-    """Return the demands of the sections that have a single demand and a rule for steady state. If there are no such
-    sections, return the demands of all sections with a single demand or, if there are none either, the demands of all
-    sections.
+    """Return the demands of a run. If possible, these are the demands of the judged sections with a single demand. If
+    there are no such sections, these are the demands of all sections with a single demand. If every section has several
+    demands, these are the demands of all sections.
     """
     of_sections = [(section, {(load.jobs, load.io_depth) for load in section.loads}) for section in sections]
     single = [(section, pairs) for section, pairs in of_sections if len(pairs) == 1]

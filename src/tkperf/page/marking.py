@@ -72,7 +72,7 @@ class _Marker:
         return tuple(self.mark(chart, *part) for chart in charts)
 
     def mark(self, chart: ChartView, *part: str) -> ChartView:
-        """Return the chart with its marks. Its other views also have their marks.
+        """Return the chart with its marks. The other views of the chart receive marks too.
 
         Args:
             part: the title and the load of the chart's test or section.

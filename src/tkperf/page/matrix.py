@@ -172,7 +172,7 @@ class DecisionView:
 
     @property
     def is_dense(self) -> bool:
-        """Return whether each cell has only one line of text because the matrix has many rows."""
+        """Return whether the matrix has so many rows that each cell has only one line of text."""
         return len(self.rows) > MOST_SPACIOUS
 
 

@@ -92,9 +92,8 @@ class LiveSquare:
     """A measured cell of the grid of offered reads and writes.
 
     Attributes:
-        latency_us: the 99th percentile of the read latency in µs. None means that the cell has no such latency, or that
-            its latency does not count.
-        word: the word that is shown instead of the latency.
+        latency_us: the 99th percentile of the read latency in µs. None means that ``word`` is shown instead.
+        word: the word that is shown if the cell has no latency, or if its latency is not valid.
         is_within: whether the latency is within the limit.
     """
 

@@ -338,7 +338,9 @@ def _excursion(verdict: SteadyStateVerdict, measured: float | None, allowed: flo
 
 
 def build_selected_parts(test: str, selected: Sequence[SelectedPart]) -> tuple[SectionView, ...]:
-    """Return the numbered sections of one test that show the histograms that the user requested."""
+    """Return a section for each histogram of one test that the user requested. The keys of the sections contain a
+    number.
+    """
     of_test = [asked for asked in selected if asked.test == test]
     return tuple(
         SectionView(

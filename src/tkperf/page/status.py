@@ -71,7 +71,7 @@ def _describe_run(run: RunOverview) -> dict[str, str | Cell]:
 
 def _describe_batch(batch: BatchState) -> dict[str, str | Cell]:
     """Return the cells of a batch, with the titles of the columns as the keys. The column for the tests contains the
-    drives.
+    number of finished drives.
     """
     stages = describe_stages(batch)
     done = sum(drive.stage is DriveStage.DONE for drive in batch.drives)

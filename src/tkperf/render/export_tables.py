@@ -32,7 +32,8 @@ from tkperf.render.export_json import (
     workload_row,
 )
 
-# The module of comparisons is not imported at run time, because the export of the tables of a run does not need it.
+# The module of comparisons is imported only for type checkers, because the export of the tables of a run does not need
+# this module.
 if TYPE_CHECKING:
     from tkperf.analysis.comparing.comparison import Comparison
 

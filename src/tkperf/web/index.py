@@ -53,7 +53,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A run in the list of the library. An empty text means that the value is not known.
 
     Attributes:
-        run_id: the ID of the run. Each file that belongs to this run, according to its own content, has this ID.
+        run_id: the ID of the run. Each file has this ID if its content states that it belongs to this run.
         tests: titles of the tests that have begun.
         state: the word for the state in ``tkperf status``. ``place`` is the position of a run that has not ended
             normally.

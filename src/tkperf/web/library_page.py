@@ -21,7 +21,7 @@ from tkperf.web.server_state import ServerState
 # The time, in s, that the page waits for the first search. If folders are slow, the page is shown after this time and
 # states that the server is still searching them.
 _LOOK_LIMIT_S = 2.0
-# The size of the drawing of a rate over time, in pixels.
+# The size, in pixels, of the drawing that shows a rate over time.
 _SPARK = 120, 28
 _COLUMNS = (
     ("name", "Run"),

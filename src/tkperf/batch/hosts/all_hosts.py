@@ -44,7 +44,7 @@ _MOST_NEWS = 2000
 # The time limit in s for the plan of a host. The host may read one drive of each model for ten seconds.
 PLAN_LIMIT_S = 600.0
 _MOST_PIECES = 1000
-# The smallest difference in s between clocks that is shown.
+# The smallest difference between clocks, in s, that tkperf shows.
 _CLOCK_S = 2.0
 
 

@@ -264,8 +264,8 @@ class HostWork:
                     return self._listen(connection)
             except TkperfError as error:
                 if isinstance(error, HostRefusedError) and not self._reports:
-                    # The host has no batch with this name. The user's answer may still arrive on the host until the
-                    # drives are released.
+                    # The host has no batch with this name. Until the host releases its drives, the user's answer may
+                    # still arrive there.
                     if time.monotonic() > self._answered_s + SILENCE_LIMIT_S:
                         return None
                 elif str(error) != fault:

@@ -59,8 +59,8 @@ SSH = (
 # The exit status of a shell that does not find a command. The status does not depend on the language of the shell's
 # messages.
 COMMAND_NOT_FOUND = 127
-# Texts which show that sudo refused. The errors of sudo begin with its name. A refusal by sudo does not begin with the
-# name, but a refusal by sudo-rs does.
+# Texts which show that sudo refused. Error messages of sudo begin with the name of the program. Refusals of sudo do not
+# begin with this name, but refusals of sudo-rs do.
 SUDO_REFUSES = ("sudo:", "sorry, user", "is not in the sudoers file", "is not allowed to run sudo")
 _WORDS_BYTES = 8192
 _GRACE_S = 2.0

@@ -1,5 +1,5 @@
 """tkperf batch: measure many drives. The user confirms all drives with one answer. Each drive has its own run and run
-file. tkperf prints the results together.
+file. tkperf prints the results of all drives together.
 """
 
 from __future__ import annotations

@@ -9,7 +9,9 @@ from tkperf.cli.calling import Command
 
 @click.command(cls=Command, hidden=True)
 def on_host() -> None:
-    """Take part in a batch that another host conducts, and read its orders from stdin. For programs only."""
+    """Take part in a batch that another host conducts, and read the orders of that host from stdin. Only programs call
+    this command.
+    """
     from tkperf.cli.remote_orders import serve
 
     serve()

@@ -108,8 +108,8 @@ def describe_measurement(one: BatchDriveResult) -> Cell:
 
 
 def _find_addresses(one: BatchDriveResult) -> dict[str, str]:
-    """Return the link of each claim, with the title of the claim as the key. The link leads to the one-second samples
-    of the value on the page of the drive.
+    """Return the link of each claim, with the title of the claim as the key. On the page of the drive, the link leads
+    to the one-second samples of the value.
     """
     found = {}
     for title, finding in {} if one.checked is None else one.checked.by_title.items():

@@ -137,7 +137,9 @@ def _describe_winners(called: Sequence[str], decision: Decision) -> str:
 
 
 def _describe_shared(called: Sequence[str], decision: Decision) -> Iterator[str]:
-    """Yield the number of figures for which no single run is the best, because several runs are equal or undecided."""
+    """Yield the number of figures for which several runs are equally good, and the number of figures for which the best
+    run is undecided.
+    """
     equal: list[tuple[int, ...]] = []
     undecided = 0
     for figure in decision.ranked:
@@ -352,7 +354,7 @@ def _facts_of(figure: DecisionFigure, run: int) -> Iterator[str]:
 
 
 def _list_few(texts: Sequence[str], *, few: bool) -> str:
-    """Return the texts as a list if they fit on one line. Otherwise return their number.
+    """Return the texts as a list if they fit on one line. Otherwise return the number of texts.
 
     Args:
         few: whether the comparison has few runs, so that a line has more space.

@@ -73,9 +73,7 @@ def _build(
 
 
 def _keep_together(cell: _Cell) -> str:
-    """Return the text of a cell without possible line breaks. Only a list of names may be divided into several
-    lines.
-    """
+    """Return the text of a cell with no-break spaces, so that it stays on one line. A list of names is not changed."""
     return cell.text if ", " in cell.text else cell.text.replace(" ", _NO_BREAK)
 
 

@@ -232,7 +232,7 @@ class StreamAxis:
 
     Attributes:
         at: returns the place of a slice on the axis.
-        unit_s: the unit of an axis of time in seconds; None for other axes.
+        unit_s: the unit of a time axis, in seconds; None for other axes.
     """
 
     title: str

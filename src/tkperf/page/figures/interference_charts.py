@@ -72,9 +72,7 @@ def _name_megabytes(grid: InterferenceGrid, write_iops: float) -> str:
 
 
 def _squares(shown: ShownSection, grid: InterferenceGrid, quantity: Quantity) -> Iterator[GridSquare]:
-    """Yield a square for each pair of rates that contains reads. The strength of the colour depends on the logarithm of
-    the latency.
-    """
+    """Yield a square for each pair of rates. The strength of the colour shows the logarithm of the read latency."""
     values = [
         value
         for cell in grid.cells.values()

@@ -1,5 +1,5 @@
-"""Draw charts from the logs of the drives. A page shows these charts below the charts of the performance during the
-same time.
+"""Draw charts from the logs of the drives. A page shows these charts below the charts that show the performance of the
+drives during the same time.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def find_shared(test: TestResult) -> Quantity | None:
 
 
 def is_grid(section: SectionResult) -> bool:
-    """Return whether the section varied the demand. If streams with different demands run together, the section did not
-    vary the demand.
+    """Return whether the section varies the demand. A section in which streams with different demands run together does
+    not vary the demand.
     """
     if any(cell.workload.together for cell in section.cells):
         return False

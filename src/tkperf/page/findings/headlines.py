@@ -366,7 +366,7 @@ def _with_state(candidate: _Candidate, state: str) -> _Candidate:
 
 def _sought(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
     """Yield the results for which the test searched. These results are the highest offered rates, a recovery time, and
-    the rate of a section as a share of the first rate.
+    the rate of a section as a share of the rate of the first section.
     """
     for measure, of in ((NO_BACKLOG, NO_BACKLOG.label), (SATURATED, SATURATED.label), (RECOVERY, "recovery")):
         found = find_characteristic(section, measure)
@@ -498,7 +498,7 @@ def judge_section(section: SectionResult) -> str:
         return ""
     if section.steady is None:
         # A stream ends after an amount or a time, and not after a number of rounds. A missing verdict therefore does
-        # not mean that the rule was missed.
+        # not mean that the stream did not reach steady state.
         return "" if section.slices else "not judged"
     return "steady state" if section.steady else "NOT steady"
 

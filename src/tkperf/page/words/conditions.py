@@ -23,7 +23,7 @@ from tkperf.page.words.run import describe_progress, find_notices, find_warnings
 # The greatest number of entries that a text lists. If there are more entries, the text contains the number of the
 # remaining entries.
 MOST_LISTED = 5
-# The greatest number of runs with a flaw for which the text contains the extent of the flaw.
+# If more runs than this number have a flaw, the text does not contain the extent of the flaw.
 _MOST_WITH_EXTENT = 3
 
 Of = Callable[[RunResult], object]
@@ -307,7 +307,8 @@ def _find_capacity(result: RunResult) -> str | None:
     return format_capacity(capacity_bytes) if isinstance(capacity_bytes, int | float) else None
 
 
-# Facts that distinguish drives. A measurement is not doubtful because such a fact is not known, as in imported runs.
+# Facts that distinguish drives. If such a fact is not known, as in imported runs, the measurement is still not
+# doubtful.
 _DIFFER_IF_KNOWN = ("capacity", "interface")
 _SURROUNDINGS: dict[str, Of] = {
     "capacity": _find_capacity,
@@ -345,7 +346,7 @@ def _demand_differences(names: Sequence[str], results: Sequence[RunResult]) -> I
 
 
 def _common_tests(results: Sequence[RunResult]) -> list[TestResult]:
-    """Return the tests that all runs contain, in the form of the first run."""
+    """Return those tests of the first run that all other runs contain too."""
     others = [{test.name for test in result.tests} for result in results]
     return [test for test in results[0].tests if all(test.name in names for names in others)]
 

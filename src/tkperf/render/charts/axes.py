@@ -33,8 +33,8 @@ CLOCK = "floor({0} / 3600000) + utcFormat({0}, {0} % 1000 ? ':%M:%S.%L' : ':%M:%
 
 
 def draw_value_axis(axis: Axis, values: Iterable[object], field: str = "value") -> Spec:
-    """Return the channel of an axis of values that extends beyond all values. The axis is logarithmic only if every
-    value is greater than 0.
+    """Return the channel of an axis of values. The axis extends beyond all values. The axis is logarithmic only if
+    every value is greater than 0.
     """
     given = [*values, *axis.includes]
     numbers = _finite(given)

@@ -269,7 +269,7 @@ def _draw_grid_map(chart: GridMap, width: int, blocks: BlockLetters) -> Iterator
 
 
 def _shade_of(square: GridSquare | None, blocks: BlockLetters) -> str:
-    """Return the shade of a square. A greater value has a darker shade. If a square does not count, it is blank."""
+    """Return the shade of a square. A greater value has a darker shade. A square without a valid value is blank."""
     if square is None or square.strength is None:
         return " "
     darkest = len(blocks.shades) - 1
