@@ -121,7 +121,7 @@ def why_no_loop_devices() -> str | None:
 
 @contextmanager
 def loop_numbers() -> Iterator[None]:
-    """Prevent other tests, also those of other checkouts, from attaching a free loop device at the same time."""
+    """Prevent other tests, including those of other checkouts, from attaching a free loop device at the same time."""
     with Path(tempfile.gettempdir(), "tkperf-tests-loop.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -258,7 +258,9 @@ def test_what_greets_in_place_of_this_version_is_named_with_its_host(
 
 
 def _first_and_later(tmp_path: Path, first: str, later: str) -> str:
-    """Return the script of a host that behaves differently for the first order to follow and for later orders."""
+    """Return the script of a host that behaves differently after the first ``Follow`` order than after later ``Follow``
+    orders.
+    """
     mark = quote(str(tmp_path / "followed"))
     return f"if mkdir {mark} 2>/dev/null; then\n{first}\nexit 0\nfi\n{later}"
 
@@ -365,8 +367,9 @@ def test_a_flood_of_messages_in_place_of_a_snapshot_ends_the_connection(tmp_path
 
 
 def test_input_files_have_names_of_their_content(tmp_path: Path) -> None:
-    """The name of an input file depends on its content. If a second batch has the same name, the host refuses the
-    second batch. Until then, the files of the second batch cannot replace a profile of the first batch.
+    """The name of an input file depends on its content. If a second batch has the same name as the first, the host
+    refuses the second batch. Even before this refusal, the files of the second batch cannot replace a profile of the
+    first batch.
     """
     sent = []
     for text in ("a = 1", "a = 2"):

@@ -122,7 +122,7 @@ def test_even_what_matters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_view_that_hangs_is_left_to_itself() -> None:
     """The observer can be closed even if the view is blocked. When the view continues later, an Abandoned exception
-    ends it.
+    ends the view.
     """
     view = Stuck()
     observer = InBackground(view.open, name="view")

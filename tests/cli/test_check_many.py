@@ -189,7 +189,7 @@ def test_junit_has_no_value_that_is_not_judged_as_passed(folder: Path) -> None:
 
 
 def test_files_of_one_run_count_once(folder: Path, tmp_path: Path) -> None:
-    """A copy of a run, and a file that was given twice, count as one run. A note names the files."""
+    """A run and its copy count as one run, and so does a file that was given twice. A note names the files."""
     copy = tmp_path / "copy.tkperf"
     shutil.copy(folder / "good.tkperf", copy)
     done = check(folder, "good.tkperf", str(copy), "good.tkperf", "low.toml", "--json")

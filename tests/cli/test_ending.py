@@ -33,7 +33,9 @@ def resume(folder: Path, *options: str) -> Result:
 
 @pytest.fixture
 def cut_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Interrupt a run with Ctrl-C in its second step. The interruption has an effect until the test calls ``undo``."""
+    """Raise KeyboardInterrupt, as Ctrl-C does, in the second step that the test measures. ``undo`` removes this
+    interruption.
+    """
     measure, steps = SimulatedEngine.measure, iter(range(100))
 
     def until_second(self: SimulatedEngine, *args: Any, **options: Any) -> object:

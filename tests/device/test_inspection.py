@@ -164,7 +164,7 @@ def test_an_error_in_json_is_no_controller(tmp_path: Path, version: str) -> None
 
 @pytest.mark.parametrize("version", ["7.2", "7.3", "7.4", "7.5"])
 def test_every_smartctl_tells_a_sas_drive(tmp_path: Path, version: str) -> None:
-    """Every supported version of smartctl gives the facts of a SAS drive, although smartctl 7.2 uses other names for
+    """Every supported version of smartctl provides the facts of a SAS drive, although smartctl 7.2 uses other names for
     the vendor and the firmware.
     """
     disk = tmp_path / "devices/host0/block/sda"

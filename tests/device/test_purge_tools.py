@@ -188,8 +188,8 @@ def test_security_states_that_rule_it_out(
 
 
 def test_the_next_start_can_unlock(tools: FakeTools, drive: DeviceIdentity) -> None:
-    """If a run was killed between setting the password and the end of the erase, the next start of tkperf unlocks the
-    drive.
+    """If a run was killed between setting the password and the end of the erase, tkperf unlocks the drive at its next
+    start.
     """
     tools.update(supported=True, enabled=True, locked=True, password=ata.PASSWORD)
     assert ata.clear_password(Handle(name=drive.path, path=drive.path))
@@ -551,7 +551,7 @@ def test_nvme_commands_that_the_drive_refuses(
 def test_nvme_methods_by_capability(
     tools: FakeTools, drive: DeviceIdentity, disk: Path, capabilities: dict[str, int], siblings: bool, first: str
 ) -> None:
-    """The capabilities of an NVMe controller decide its purge method. Format with user data erase is preferred to
+    """The capabilities of an NVMe controller determine its purge method. Format with user data erase is preferred to
     sanitize, and sanitize is preferred to crypto erase.
     """
     tools.update(controller=capabilities, namespace={})

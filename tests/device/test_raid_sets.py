@@ -324,7 +324,9 @@ def test_why_mdadm_makes_no_set_is_passed_on(tools: FakeTools, tmp_path: Path) -
 
 
 def test_addresses_must_be_enclosure_and_slot(tools: FakeTools, tmp_path: Path) -> None:
-    """A block device cannot be a member of a controller's set, because such members are named ENCLOSURE:SLOT."""
+    """A block device cannot be a member of a controller's set, because the members of such a set are named
+    ENCLOSURE:SLOT.
+    """
     with pytest.raises(UsageError, match="does not have the form ENCLOSURE:SLOT"):
         make_set(tmp_path, devices=["/dev/sda", "252:1"])
 

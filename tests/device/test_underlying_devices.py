@@ -33,7 +33,9 @@ def facts_of(device: Path) -> dict[str, object]:
 
 @contextmanager
 def attached_again(device: Path, image: Path, *options: str) -> Iterator[None]:
-    """Attach another part of the image to a loop device. After the block, attach the first 32 MiB of the image."""
+    """Attach another part of the image to a loop device. After the ``with`` statement, attach the first 32 MiB of the
+    image.
+    """
     attach_again(device, *options, image)
     yield
     attach_again(device, "--sizelimit", str(32 * MIB), image)

@@ -30,7 +30,9 @@ _SYNOPSIS = re.compile(r"[\[…]|\.\.\. |\|(?=[A-Z-])")
 
 
 def find_calls(text: str) -> Iterator[str]:
-    """Yield the text after the word tkperf for each line of a code block that begins with a command."""
+    """In the code blocks of a page, find the lines that begin with a command. For each of these lines, yield the text
+    after the word tkperf.
+    """
     for block in _BLOCK.finditer(text):
         if block[1] not in _SHELL:
             continue

@@ -14,8 +14,8 @@ PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("test
 
 
 def find_missing(line: str) -> list[str]:
-    """Return the paths in backticks that do not exist. A bare file name is accepted if the file is in the folder of
-    another path of the same line.
+    """Return the paths in backticks that do not exist. A bare file name is accepted if the same line contains another
+    path, and the file is in the folder of this path.
     """
     named = re.findall(r"`([\w.*/-]+(?:/|\.(?:py|js|md|sh|toml)))`", line)
     named = [each.rstrip("/") for each in named if "NAME" not in each]

@@ -144,7 +144,7 @@ def test_runs_write_what_the_page_says(tmp_path: Path) -> None:
 
 
 def test_rare_events_are_as_the_page_says() -> None:
-    """Rare events match their descriptions on the page. Each optional value is present in one object and missing in
+    """Rare events match their descriptions on the page. Each optional value is present in one object and missing from
     another.
     """
     written = StringIO()

@@ -63,7 +63,7 @@ def test_each_version_is_read_alike(version: str) -> None:
 
 @pytest.mark.parametrize("version", SAYS_BEGINNING)
 def test_a_document_says_when_its_jobs_began(version: str) -> None:
-    """A document of fio 3.36 or newer contains the time at which its jobs began. This time uses the same clock as the
+    """A document of fio 3.36 or newer contains the time at which the jobs began. This time uses the same clock as the
     time stamp of the document, and is the same in each document.
 
     The runtime of the jobs counts from this time.

@@ -32,7 +32,7 @@ def test_all_wait_until_the_gate_opens_and_late_comers_pass(tmp_path: Path) -> N
 
 def test_who_waits_and_who_died_is_known(tmp_path: Path) -> None:
     """The gate reports how many threads are waiting and whether a helper was killed. If the folder of the gate was
-    removed, this is reported in the same manner.
+    removed, the gate reports the removal in the same manner.
     """
     gate = Gate(tmp_path, "a")
     assert (gate.waiting, gate.lost) == (0, False)

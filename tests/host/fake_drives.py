@@ -24,7 +24,7 @@ class FakeDrives:
         file.write_text(content + "\n")
 
     def pci(self, folder: str, kind: str, speed: str | None = None, width: int | None = None, *, node: int = 0) -> str:
-        """Add a PCI function of a class. Without a speed, the PCI function has no link in sysfs."""
+        """Add a PCI function with the given class. Without a speed, the PCI function has no link in sysfs."""
         self.write(f"{folder}/class", kind)
         self.write(f"{folder}/numa_node", str(node))
         (self.root / "bus/pci").mkdir(parents=True, exist_ok=True)

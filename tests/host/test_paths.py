@@ -1,5 +1,5 @@
-"""Paths of drives according to sysfs. A path contains the parts between the drive and the CPU, the bandwidth of each
-part, and parts with an unknown bandwidth.
+"""Paths of drives according to sysfs. A path contains the parts between the drive and the CPU. Each part has its
+bandwidth, or states that the bandwidth is not known.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from tkperf.interop.fio_json import FioResults
 from tkperf.interop.imported import ImportedRun, natural_key
 
 VERSIONS = ("2.0.14", "2.1.11", "2.2.10", "2.10", "2.21", "2.99", "3.33", "3.42")
-# The time at which fio writes the first result, unless a test specifies another time. In ms since 1970.
+# The time in ms since 1970 at which fio writes the first result, unless a test specifies another time.
 FIRST_MS = 1_700_000_000_000
 _LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")
 

@@ -433,8 +433,8 @@ def test_a_cell_measured_less_often_is_shown(tmp_path: Path) -> None:
 
 
 def test_the_cell_that_fills_the_window_is_tracked() -> None:
-    """Steady state is judged by the cell with enough rounds for the window. If a series contains six rounds of reads
-    and a single round of writes, the writes are shown, but are not used for the verdict.
+    """The verdict on steady state uses the cell that has enough rounds for the window. If a series contains six rounds
+    of reads and a single round of writes, the writes are shown, but are not used for the verdict.
     """
     reads = []
     for number in range(6):

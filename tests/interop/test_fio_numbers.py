@@ -190,8 +190,8 @@ def test_a_rate_cut_off_to_whole_ios_is_not_the_count() -> None:
 
 @pytest.mark.parametrize("is_kib", [True, False])
 def test_the_bandwidth_tells_the_unit_of_bytes(is_kib: bool) -> None:
-    """The bandwidth decides whether the field io_bytes contains KiB or bytes, because development versions between two
-    releases had changed the unit of only one of these fields.
+    """tkperf uses the bandwidth to decide whether the field io_bytes contains KiB or bytes, because development
+    versions between two releases had changed the unit of only one of these fields.
     """
     of_job = job(version="2.10", writes=100_000, options={"rw": "randwrite", "bs": "4k"})
     if not is_kib:

@@ -103,8 +103,8 @@ def of_fio(bins: int, indent: int | None) -> str:
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("bins", [700, 1400, 1856])
 def test_documents_of_fio_are_decoded(bins: int, indent: int | None) -> None:
-    """fio documents with full histograms need less memory than ten times their size, so they are decoded. If they
-    contain no white space, they must be decoded with shared keys.
+    """fio documents with full histograms need less memory than ten times their size, so tkperf decodes them. Documents
+    without white space must be decoded with shared keys.
     """
     text = of_fio(bins, indent)
     assert fits_python(text, len(text))

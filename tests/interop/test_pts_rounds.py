@@ -306,8 +306,8 @@ def test_what_only_reads_fills_nothing() -> None:
 
 @pytest.mark.parametrize("section", ["", 'section = "fio SEQ TC1/QD32, fill"\n'])
 def test_claims_never_judge_what_prepares(tmp_path: Path, section: str) -> None:
-    """Claims never judge a section that prepares the drive. If a fill has the same load as some rounds, a claim about
-    the rounds remains unambiguous.
+    """Claims never apply to a section that prepares the drive. If a fill has the same load as some rounds, a claim
+    about the rounds remains unambiguous.
     """
     fill = ("fill.json", sequential_fill("fill", io_size="10g"))
     text = f"""[[claim]]\ntest = "fio"\n{section}read_percent = 0\nblock_size = "128k"

@@ -31,8 +31,8 @@ TRACED = re.compile(
 
 @contextmanager
 def traced_reads(device: Path, buffer_kb: int = BUFFER_KB) -> Iterator[dict[str, list[float]]]:
-    """Trace fio's reads of 4 KiB. Yield a dictionary. After the block ends, the dictionary contains the latencies in
-    us.
+    """Trace fio's reads of 4 KiB. Yield a dictionary. After the ``with`` statement, the dictionary contains the
+    latencies in us.
 
     ``Q2C`` is the time from the acceptance of a read by the kernel to its completion. ``D2C`` is the time from the
     arrival of the read at the driver to its completion.
@@ -44,7 +44,8 @@ def traced_reads(device: Path, buffer_kb: int = BUFFER_KB) -> Iterator[dict[str,
 
 @contextmanager
 def traced(device: Path, parse: Callable[[Iterable[str]], object], buffer_kb: int = BUFFER_KB) -> Iterator[None]:
-    """Trace the I/Os of a device. When the block ends, ``parse`` receives the lines of the trace (``TRACED``).
+    """Trace the I/Os of a device. When the ``with`` statement ends, ``parse`` receives the lines of the trace
+    (``TRACED``).
 
     ``buffer_kb`` is the size of the buffer for each CPU in KiB, as the kernel expects it. An event needs about 80
     bytes, and an I/O has three events.

@@ -232,8 +232,8 @@ def test_a_tkperf_that_is_stopped_beyond_a_step_leaves_the_device_idle(tmp_path:
 
 
 def test_cpu_burners_are_said_and_named(tmp_path: Path) -> None:
-    """If a program uses one of two CPUs during one step, the report names the program, because fio then waits for a CPU
-    half of the time.
+    """If a program uses one of two CPUs during one step, fio waits for a CPU half of the time. The report names this
+    program.
     """
     record = run(tmp_path, host_type=BusyHost)
     assert codes(record) == {DISTURBED: {"host-cpu"}}

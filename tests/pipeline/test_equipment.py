@@ -1,4 +1,4 @@
-"""A run discloses its engine, its counters and its flushes if they differ from those that a user expects."""
+"""If the I/O engine, the counters or the flushes of a run differ from what a user expects, the run discloses this."""
 
 from __future__ import annotations
 

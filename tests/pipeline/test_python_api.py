@@ -88,8 +88,8 @@ def test_the_documented_examples_of_reading_run(tmp_path: Path, monkeypatch: pyt
 def test_the_documented_examples_of_measuring_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The documented examples about measuring can be executed: fio measures a scratch file, a model is rehearsed, and a
-    RAID set that is not possible causes the documented error.
+    """The documented examples about measuring can be executed: fio measures a scratch file, a run is rehearsed on a
+    simulated drive, and a RAID set that is not possible causes the documented error.
     """
     monkeypatch.chdir(tmp_path)
     # For this test, two rounds of the quick profile are as good as all six.

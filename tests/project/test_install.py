@@ -31,7 +31,9 @@ class Made:
 
 
 def make(target: str, *, check: bool = True, **variables: str | Path) -> str:
-    """Return the output of make on both streams. The umask is strict, because some administrators use such a umask."""
+    """Run make, and return what it prints on both output streams. The umask is strict, because some administrators use
+    such a umask.
+    """
     done = subprocess.run(
         [
             *("sh", "-c", 'umask 077; exec make -C "$0" "$@"', str(SOURCES)),

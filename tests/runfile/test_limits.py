@@ -473,7 +473,7 @@ def test_a_page_that_is_listed_many_times_is_noticed(tmp_path: Path) -> None:
 
 def test_a_journal_that_names_another_file_is_not_played_back(tmp_path: Path) -> None:
     """A journal that names another file is refused, because SQLite would remove that file. With the rights of root,
-    this could be any file.
+    SQLite could remove any file.
     """
     path, writer = a_run(tmp_path, 1)
     writer.close()

@@ -1,4 +1,6 @@
-"""Disturbed steps. A window with a disturbed step is never steady, and a strict run keeps no disturbed step."""
+"""Disturbed steps. Unless the profile accepts disturbances, a window with a disturbed step of the tracked workload is
+not steady. A strict run keeps no disturbed step except a fill.
+"""
 
 from __future__ import annotations
 

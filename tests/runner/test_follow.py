@@ -116,8 +116,8 @@ def test_every_second_is_told_once(watch: Callable[..., Watching]) -> None:
 
 
 def test_phases_steps_and_remaining_times_are_found(watch: Callable[..., Watching]) -> None:
-    """The follower knows the same phases, steps and remaining times as the runner. It determines them only by replaying
-    the run file.
+    """The follower knows the same phases, steps and remaining times as the runner. The follower determines them only by
+    replaying the run file.
     """
     watching = watch("iops", "lat", "tp", "writesat")
     told = [event for event in watching.happened if isinstance(event, PhaseStarted)]
@@ -135,8 +135,8 @@ def test_phases_steps_and_remaining_times_are_found(watch: Callable[..., Watchin
 
 
 def test_a_test_of_the_users_own_and_a_search_are_followed(watch: Callable[..., Watching], tmp_path: Path) -> None:
-    """A follower finds the procedures of a user-defined test and of a demand search in the run file alone. Idle times
-    are not stored as rows, so the follower does not report them.
+    """A follower needs only the run file to find the procedures of a user-defined test and of a demand search. Idle
+    times are not stored as rows, so the follower does not report them.
     """
     own = tmp_path / "own.toml"
     own.write_text(EVERYTHING)

@@ -1,4 +1,4 @@
-"""The working folder. If a folder is lost, tkperf uses another one. It removes the folders that killed runs left
+"""The working folder. If a folder is lost, tkperf uses another one. tkperf removes the folders that killed runs left
 behind.
 """
 

@@ -62,8 +62,8 @@ def test_the_well_behaved_become_steady(preset: str) -> None:
 
 
 def test_cliffs_are_sudden_and_pass() -> None:
-    """The reads of the cliffs preset fall to a third of their rate for six minutes in every 45 minutes. The rate
-    changes from one second to the next.
+    """The read rate of the cliffs preset falls to a third for six minutes in every 45 minutes. The rate changes from
+    one second to the next.
     """
     rates = np.array([each.iops for each in measure(make(PRESET_MODELS["cliffs"]), READS, 5400).samples])
     low = rates < 0.5 * np.median(rates)
@@ -72,9 +72,7 @@ def test_cliffs_are_sudden_and_pass() -> None:
 
 
 def test_spikes_come_every_13_minutes() -> None:
-    """The latency spikes of 0.4 s are one second long and 13 minutes apart. Between the spikes, no latency reaches 0.2
-    s.
-    """
+    """Every 13 minutes, the latency rises to 0.4 s for one second. In all other seconds, no latency reaches 0.2 s."""
     samples = measure(make(PRESET_MODELS["spikes-13min"]), READS, 3 * 780 + 60).samples
     longest = np.array([each.read.latency_max_ns or 0 for each in samples])
     spikes = np.flatnonzero(longest > 0.35e9)

@@ -177,7 +177,9 @@ def test_slices_of_streams_begin_once() -> None:
 
 
 def test_a_simulated_drive_does_not_remember_every_rate() -> None:
-    """Days of streams need no more memory than minutes, although streams ask the drive for another rate each second."""
+    """Streams of several days need no more memory than streams of minutes, although streams ask the drive for another
+    rate each second.
+    """
     model = PRESET_MODELS["sata-ssd"]
     assert isinstance(model, FlashModel)
     drive = FlashDrive(model, RANGE_BYTES, np.random.default_rng(1))

@@ -143,7 +143,7 @@ def jobs_of(name: str, scratch: Path) -> list[tuple[str, Workload]]:
 
 
 def resemble(one: Load, other: Load) -> Sequence[str]:
-    """Return the differences between two loads that chance cannot explain."""
+    """Compare two loads. Return those differences that chance cannot explain."""
     differing = []
     if abs(one.reads() - other.reads()) > 0.06 or (one.reads() in (0, 1)) is not (other.reads() in (0, 1)):
         differing.append("mix")

@@ -53,7 +53,7 @@ class Issued:
 
 @contextmanager
 def traced(drive: Drive) -> Iterator[list[Issued]]:
-    """Yield the list of all requests to a drive, in order. The list is filled when the block ends."""
+    """Yield the list of all requests to a drive, in order. The list is filled when the ``with`` statement ends."""
     shell(f"mountpoint -q {TRACING} || mount -t tracefs tracefs {TRACING}")
     number = os.stat(drive.path).st_rdev
     (TRACING / "trace").write_text("")

@@ -41,7 +41,7 @@ class Traced:
 
 @pytest.fixture
 def slow_device() -> Iterator[Path]:
-    """Yield a device of 128 MiB in memory that completes every I/O after 50 ms, with a timer."""
+    """Yield a device of 128 MiB in memory. A timer of the device completes every I/O after 50 ms."""
     with null_device(ANSWER_US, places=64) as path:
         yield path
 
@@ -57,8 +57,8 @@ def throttled_device() -> Iterator[Path]:
 
 @contextmanager
 def null_device(answer_us: int, *, places: int, cache_mib: int = 0) -> Iterator[Path]:
-    """Yield a device of 128 MiB in memory. It completes each I/O after the given time and handles ``places`` I/Os at
-    the same time. If it has a cache, the kernel sends flushes.
+    """Yield a device of 128 MiB in memory. The device completes each I/O after the given time and handles ``places``
+    I/Os at the same time. If the device has a cache, the kernel sends flushes.
     """
     shell("modprobe configfs; mount -t configfs none /sys/kernel/config; modprobe null_blk nr_devices=0")
     shell(
@@ -167,7 +167,7 @@ def _idle_stretches(drive: Drive, longest_s: float) -> Iterator[Callable[[], lis
 @contextmanager
 def _traced_writes() -> Iterator[list[Traced]]:
     """Yield the list of all writes that the kernel sends to drives, in order of time. The list is complete when the
-    block ends.
+    ``with`` statement ends.
     """
     writes: list[Traced] = []
     shell(
