@@ -158,7 +158,7 @@ def _make_fio(folder: Path, version: str) -> Path:
 
 
 def test_a_variable_names_the_fio_to_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable TKPERF_FIO selects the fio. It has priority over PATH, which sudo replaces.
+    """The variable TKPERF_FIO selects the fio. This variable has priority over PATH, which sudo replaces.
 
     The variable does not affect programs other than fio.
     """
