@@ -61,7 +61,7 @@ COMMAND_GROUPS = {
 COMMANDS = {name: entry for group in COMMAND_GROUPS.values() for name, entry in group.items()}
 
 # The command on-host is intended for programs: tkperf on another host calls it.
-HIDDEN = {"on-host": ("on_host", "Take part in a batch that is conducted on another host.")}
+HIDDEN = {"on-host": ("on_host", "Take part in a batch that is conducted by another host.")}
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 

@@ -67,6 +67,8 @@ def drive(procedure: Procedure, answer: Answering) -> Iterator[Phase | Statement
 # The assumed rate of a fill that was not measured yet. This rate is about that of a SATA SSD.
 ASSUMED_FILL_BYTES_PER_S = 500e6
 ASSUMED_LATENCY_NS = 1e5
+# The number of imagined answers that are stored at the same time. A test of many areas has thousands of loads.
+MOST_ANSWERS = 200
 
 
 # A function that returns the rate of a workload in bytes per second, for reads and writes together. None means that the
@@ -221,8 +223,9 @@ class _Imagination:
         # A key consists of the kind of the phase and the id of the load. The value also contains the load, so that no
         # other object can receive the same id.
         self._learned: dict[tuple[type[Phase], int], tuple[object, Answer]] = {}
-        self._like: tuple[type[Phase], object] = (Idle, None)
-        self._answers: dict[float, Answer] = {}
+        # A key consists of the kind and the duration of the phase, the id of the load, and the factor. The value also
+        # contains the load.
+        self._answers: dict[tuple[type[Phase], int, float, float], tuple[object, Answer]] = {}
         self._timed: tuple[object, float] = (None, 0.0)
 
     def learn(self, phase: Phase, answer: Answer) -> None:
@@ -230,6 +233,7 @@ class _Imagination:
         load = _load_of(phase)
         if not isinstance(answer, Interruption):
             self._learned[type(phase), id(load)] = load, answer
+            self._answers.clear()
 
     def __call__(self, phase: Phase) -> Answer:
         # In the worst case, the factors are seven powers of two, which repeat in the same order. Because 30 is not a
@@ -239,11 +243,13 @@ class _Imagination:
         # The rounds of a test, or the slices of a stream, differ only in their number, and thousands of phases may
         # follow. Each answer is therefore created only once.
         load = _load_of(phase)
-        if self._like[0] is not type(phase) or self._like[1] is not load:
-            self._like, self._answers = (type(phase), load), {}
-        if factor not in self._answers:
-            self._answers[factor] = self._imagine(phase, factor)
-        return self._answers[factor]
+        key = type(phase), id(load), self.duration_s(phase), factor
+        found = self._answers.get(key)
+        if found is None:
+            if len(self._answers) >= MOST_ANSWERS:
+                self._answers.clear()
+            found = self._answers[key] = load, self._imagine(phase, factor)
+        return found[1]
 
     def _imagine(self, phase: Phase, factor: float) -> Answer:
         match phase:

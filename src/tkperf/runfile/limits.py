@@ -3,10 +3,11 @@ be far larger than the file.
 
 Examples are pages that are listed many times, text that all rows share, compressed zeroes, an endless view in place of
 a table, and a million warnings. With such content, the reader of a file of 2 MB could need gigabytes and hours.
-docs/reference/run-file.md lists the limits. Each limit is at least ten times the amount that the largest run of 24
-hours needs (tests/runfile/test_limits.py). If a file is larger than USUAL_FILE_BYTES, its limits are larger in
-proportion. A run with 16 simultaneous loads counts as 17 runs. Each of its steps has rows, seconds and histograms for
-each load and for their sum. The file of such a run is larger by the same factor, and so are the limits.
+docs/reference/run-file.md lists the limits. Each limit, except the limit of tables and indexes, is at least ten times
+the amount that the largest run of 24 hours needs (tests/runfile/test_limits.py). If a file is larger than
+USUAL_FILE_BYTES, its limits are larger in proportion. A run with 16 simultaneous loads counts as 17 runs. Each of its
+steps has rows, seconds and histograms for each load and for their sum. The file of such a run is larger by the same
+factor, and so are the limits.
 """
 
 from __future__ import annotations
