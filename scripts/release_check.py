@@ -242,9 +242,10 @@ def _keep_contained(bill: dict[str, Any], bundled: Mapping[str, str], artefact: 
 
 
 def _write_bill(release: Release, bill: dict[str, Any], artefact: Path, address: str, name: str) -> None:
-    """Write the bill of an artefact, with the font and the libraries that reports contain.
+    """Write the software bill of materials (SBOM) of an artefact. The SBOM also lists the font and the libraries that
+    reports contain.
 
-    uv writes the bill in CycloneDX format. The random number and the time in the bill are replaced, so that the same
+    uv writes the SBOM in CycloneDX format. The random number and the time in the SBOM are replaced, so that the same
     commit leads to the same file.
     """
     digest = _sha256(artefact)

@@ -161,7 +161,7 @@ def _boot(
         f"local,id=lab,path={share},security_model=none",
         "-device",
         "virtio-9p-pci,fsdev=lab,mount_tag=lab",
-        # Through this connection, a test in the machine can pull its own disks.
+        # Through this connection, a test in the virtual machine can unplug disks of this machine.
         "-qmp",
         f"unix:{folder / 'qmp'},server=on,wait=off",
         "-chardev",

@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(UsageError) as raised:
         draw_segments(count=4, amount_bytes=16 * KIB, within_bytes=28 * KIB - 1, seed=0)
     assert str(raised.value) == (
-        "4 segments of 4.1 kB that do not touch each other do not fit into 28.7 kB. Choose fewer segments, "
+        "4 segments of 4.1 kB with gaps between them do not fit into 28.7 kB. Choose fewer segments, "
         "or a smaller amount"
     )
 

@@ -728,7 +728,10 @@ def test_hard_disks_are_not_purged(tmp_path: Path) -> None:
         (b"loads = 3", "key loads: the value must consist of tables, so write [loads.NAME]"),
         (b"loads = {}\nphases = 3", "key phases: the value must consist of tables, so write [[phases]]"),
         (b"laods = {}", "required key loads is missing; did you write laods for loads?"),
-        (b"loads = {}\nphases = [3]", "phase 1: the key kind is missing. Choose one of purge, fill, idle, rounds"),
+        (
+            b"loads = {}\nphases = [3]",
+            "phase 1: the key 'kind' is missing. Set 'kind' to one of purge, fill, idle, rounds",
+        ),
         (b"loads = {}\nphases = [{knid = 'purge'}]", "rounds, stream; did you write knid for kind?"),
         (b"loads = {x = 3}\nphases = []", "load x: 3 is not allowed, it takes { access, "),
         (b"[loads.a]\n[loads.a]", "not valid TOML"),

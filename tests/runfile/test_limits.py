@@ -1,5 +1,5 @@
-"""A small run file that claims to be large is either refused with one clear error or read. The required time and memory
-are proportional to its size.
+"""A small run file that claims to be large is either read, or refused with one clear error. The required time and
+memory are proportional to the real size of the file.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ from tkperf.model.errors import InputFileError, UsageError
 from tkperf.model.measurement import Measurement
 from tkperf.model.workload import Workload
 
-# The largest difference between the sum that fio computes over its servers and the sum of the servers' results, as a
-# share.
+# The largest accepted difference between the sum that fio computes over its servers and the sum of the servers'
+# results, as a share of the second sum.
 SUM_TOLERANCE = 0.01
 
 # The greatest number of sections (MOST_SECTIONS in runfile/limits.py) and the greatest number of steps (MOST_ROWS in

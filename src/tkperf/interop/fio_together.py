@@ -139,10 +139,10 @@ def _join_overlapping(
 ) -> list[list[dict[str, Any]]]:
     """Join the groups of one host that ran at the same time, and return the resulting groups.
 
-    Both ``new_group`` and ``stonewall`` begin a new group number, but a job with ``new_group`` does not wait. fio 3.33
-    lists neither option without a value. Therefore only the times show whether groups overlapped. These times are the
-    start of each job (fio 3.36 and newer), or the total time, which shows an overlap if it is too short for groups that
-    ran one after the other.
+    Both ``new_group`` and ``stonewall`` begin a group with a new number, but a job with ``new_group`` does not wait
+    until the earlier jobs have ended. If these options are given without a value, fio 3.33 does not list them in its
+    results. Therefore only the times show whether groups overlapped. These times are the start of each job (fio 3.36
+    and newer), or the total time, which shows an overlap if it is too short for groups that ran one after the other.
     """
     by_host: dict[str | None, list[list[dict[str, Any]]]] = {}
     for group in groups:

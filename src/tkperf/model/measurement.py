@@ -483,7 +483,7 @@ def places_of_extremes(values: Sequence[float], most: int) -> list[int]:
         ValueError: ``most`` is too small for two groups.
     """
     if most < 6:
-        raise ValueError(f"the argument most must be 6 or more, but it is {most}")
+        raise ValueError(f"the argument 'most' must be 6 or more, but it is {most}")
     if len(values) <= most:
         return list(range(len(values)))
     kept = {0, len(values) - 1}

@@ -16,8 +16,8 @@ from tkperf.model.units import MIB, format_capacity, format_count
 
 # This name changes when a new version of tkperf draws other places from the same seed.
 LAYOUT = "tkperf-1"
-# The places of larger segments are multiples of this size. The border of a segment therefore does not split a block of
-# any test.
+# The start offsets of larger segments are multiples of this size. A segment boundary therefore does not split a block
+# of any test.
 LARGEST_STEP_BYTES = MIB
 
 
@@ -83,8 +83,8 @@ def draw_segments(*, count: int, amount_bytes: int, within_bytes: int, seed: int
     free = within_bytes // step_bytes - count * steps - (count - 1)
     if free < 0:
         raise UsageError(
-            f"{format_count(count, 'segment')} of {format_capacity(length_bytes)} that do not touch each other do not "
-            f"fit into {format_capacity(within_bytes)}. Choose fewer segments, or a smaller amount"
+            f"{format_count(count, 'segment')} of {format_capacity(length_bytes)} with gaps between them do not fit "
+            f"into {format_capacity(within_bytes)}. Choose fewer segments, or a smaller amount"
         )
     chosen = sorted(_choose(free + count, count, _draw(seed)))
     starts = tuple(step_bytes * (place - number + number * (steps + 1)) for number, place in enumerate(chosen))

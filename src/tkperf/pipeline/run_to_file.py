@@ -143,12 +143,11 @@ def require_space(folder: Path, longest_s: Sequence[float]) -> None:
     except OSError:
         return
     if free_bytes < needed_bytes:
-        files, each = ("the run file", "") if count == 1 else (f"the {count} run files", "each ")
+        files, grows = ("the run file", "It grows") if count == 1 else (f"the {count} run files", "Each file grows")
         raise RunFileError(
             f"{folder} has only {format_capacity(free_bytes)} of free space, but {files} may need "
-            f"{format_capacity(needed_bytes)}. This is {each}about "
-            f"{format_capacity(RUN_FILE_BYTES_A_DAY)} a day, for up to "
-            f"{format_duration(max(longest_s))}. Make room on the disk, or choose another folder with "
+            f"{format_capacity(needed_bytes)}. {grows} by about {format_capacity(RUN_FILE_BYTES_A_DAY)} a day, for up "
+            f"to {format_duration(max(longest_s))}. Make room on the disk, or choose another folder with "
             "--output"
         )
 

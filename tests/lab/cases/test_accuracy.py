@@ -1,4 +1,4 @@
-"""Comparison of tkperf's figures with devices of known rate, and with the kernel's own trace of the same I/Os.
+"""Comparison of tkperf's figures with the known rates of devices, and with the kernel's own trace of the same I/Os.
 
 docs/explanation/accuracy.md contains the limits. The measured figures are written to /lab/accuracy.json (.lab/last).
 """

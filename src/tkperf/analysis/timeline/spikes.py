@@ -32,8 +32,9 @@ MOST_CHANCE = 1e-3
 # The number of values from which the median around a value is computed.
 NEIGHBOURS = 21
 MOST_PEAKS = 2000
-# A spectrum covers all places, including places without a value. The first limit corresponds to twelve days of seconds.
-# In a damaged file, two places may be years apart. tkperf does not search such a series.
+# A spectrum covers all positions of a series, including positions without a value. The first limit corresponds to
+# twelve days with one value in each second. In a damaged file, two positions may be years apart. tkperf does not search
+# such a series for periodic spikes.
 MOST_PLACES, MOST_PLACES_PER_VALUE = 1 << 20, 16
 # Greatest distance of a spike from its place in the pattern. A spike may be at the neighbouring value, or within a
 # twentieth of the period.

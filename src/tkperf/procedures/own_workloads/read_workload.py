@@ -137,7 +137,7 @@ def _convert_phase(phase: object, what: str) -> OwnPhase:
     kind = phase.get("kind") if isinstance(phase, dict) else None
     if not isinstance(kind, str):
         slip = _guess_slip("kind", phase) if isinstance(phase, dict) else ""
-        raise InputFileError(f"{what}: the key kind is missing. Choose one of {', '.join(_KINDS)}{slip}")
+        raise InputFileError(f"{what}: the key 'kind' is missing. Set 'kind' to one of {', '.join(_KINDS)}{slip}")
     if kind not in _KINDS:
         raise InputFileError(f"{what}, key kind: {not_known('kind', _short(kind), _KINDS)}")
     converted: OwnPhase = convert_strictly(phase, _KINDS[kind], what=f"{what} ({kind})")

@@ -78,8 +78,8 @@ def resolve_range(text: str, capacity_bytes: int, alignment_bytes: int) -> Activ
 
 
 def resolve_active_range(profile: Profile, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:
-    """Return the range that the tests use. The range begins at the start of the allowed range and has the length of the
-    amount in the profile. If the profile has no amount, the tests use the whole allowed range.
+    """Return the range that the tests use. The range begins at the start of the allowed range, and its length is the
+    amount that the profile specifies. If the profile has no amount, the tests use the whole allowed range.
 
     Raises:
         UsageError: the device has no such range, or the allowed range is smaller than the amount.

@@ -224,7 +224,7 @@ class WriteCacheTable(ProfileTable, frozen=True, kw_only=True):
 
     setting: Annotated[
         Literal["on", "off", "keep"],
-        means("setting of the volatile write cache during the run. With keep, tkperf does not change the setting"),
+        means('setting of the volatile write cache during the run. With "keep", tkperf does not change the setting'),
     ]
 
 
