@@ -444,6 +444,71 @@ def test_trims_have_blocks_of_two_gib_in_a_mix(tmp_path: Path) -> None:
         own(text.replace("trims = true", ""), tmp_path)
 
 
+TRIMMED = """
+format = 1
+name = "trimmed"
+title = "Reads and trims"
+[loads.reads]
+access = "random"
+read_percent = 100
+block_size_kib = 4
+range_begin_percent = BEGIN
+[loads.trims]
+access = "random"
+read_percent = 0
+trims = true
+block_size_kib = 1024
+jobs = 1
+io_depth = 1
+range_end_percent = 50
+[[phases]]
+kind = "fill"
+"""
+READS, TRIMS, BOTH, IN_TURN = (
+    f"""
+[[phases]]
+kind = "rounds"
+section = "{section}"
+{loads}
+step_s = 1
+rounds = 2
+"""
+    for section, loads in (
+        ("Reads", 'loads = ["reads"]'),
+        ("Trims", 'loads = ["trims"]'),
+        ("Both", 'together = ["reads", "trims"]'),
+        ("In turn", 'loads = ["reads", "trims"]'),
+    )
+)
+FILL = """
+[[phases]]
+kind = "fill"
+"""
+
+
+@pytest.mark.parametrize(
+    ("phases", "begin_percent", "warns"),
+    [
+        (TRIMS + READS, 0, True),
+        (TRIMS + READS, 50, False),
+        (TRIMS + FILL + READS, 0, False),
+        (READS + TRIMS, 0, False),
+        (BOTH, 0, False),
+        (BOTH + READS, 0, True),
+        (IN_TURN, 0, True),
+        (IN_TURN, 60, False),
+    ],
+    ids=["later", "elsewhere", "filled again", "earlier", "together", "after both", "in turn", "in turn elsewhere"],
+)
+def test_reads_of_trimmed_addresses_are_named(tmp_path: Path, phases: str, begin_percent: int, warns: bool) -> None:
+    """If a load reads addresses that an earlier load trimmed, the plan contains a warning, unless a fill wrote these
+    addresses again. Loads that run at the same time do not count as earlier.
+    """
+    text = TRIMMED.replace("BEGIN", str(begin_percent)) + phases
+    codes = [warning.code for warning in plan_run(request_of(tmp_path, text, "sim:sata-ssd")).warnings]
+    assert ("reads-trimmed" in codes) is warns
+
+
 def test_a_named_test_and_a_file_run_in_one_run(tmp_path: Path) -> None:
     """A named test and a workload file can run in the same run. The named test runs first."""
     request = request_of(tmp_path, LOOPED, "sim:sata-ssd")

@@ -60,6 +60,29 @@ class TestPhases:
         return not is_fill and load.read_percent > 0
 
     @property
+    def reads_trimmed(self) -> bool:
+        """Return whether a load reads addresses that an earlier load trimmed, without a fill between these loads. Loads
+        that run at the same time do not count as earlier.
+        """
+        trimmed: list[tuple[Workload, ActiveRange | None]] = []
+        last: object = None
+        for phase in self.phases:
+            loads: tuple[Workload, ...] = ()
+            match phase:
+                case Fill():
+                    trimmed.clear()
+                case Continuous() if phase.workload is not last:
+                    last, loads = phase.workload, (phase.workload,)
+                case Round() if phase.steps is not last:
+                    # In the second round, the first loads read what the last loads of the first round trimmed.
+                    last, loads = phase.steps, 2 * tuple(step.workload for step in phase.steps)
+            for load in loads:
+                if any(each != load and _reads_from(load, where) for each, where in trimmed):
+                    return True
+                trimmed += [(load, each.workload.region) for each in load.streams if each.workload.trims]
+        return False
+
+    @property
     def starts_as_purged(self) -> bool:
         """Return whether the test measures directly after the purge, without writes between the purge and the
         measurement.
@@ -236,6 +259,20 @@ def _loads(phases: Sequence[Phase]) -> Iterator[tuple[Workload, bool]]:
             case Round() if phase.steps is not last:
                 last = phase.steps
                 yield from ((stream.workload, False) for step in phase.steps for stream in step.workload.streams)
+
+
+def _reads_from(load: Workload, part: ActiveRange | None) -> bool:
+    """Return whether a load reads in a part of the range. None means the whole range."""
+    return any(each.workload.reads and _overlap(each.workload.region, part) for each in load.streams)
+
+
+def _overlap(one: ActiveRange | None, other: ActiveRange | None) -> bool:
+    if one is None or other is None:
+        return True
+    return (
+        one.offset_bytes < other.offset_bytes + other.length_bytes
+        and other.offset_bytes < one.offset_bytes + one.length_bytes
+    )
 
 
 def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) -> None:

@@ -122,7 +122,7 @@ def plan_run(request: RunRequest, *, look_only: bool = False, profile: Profile |
         *refused_io,
         *fitted.warnings,
         *_not_as_new(dut, fitted),
-        *_never_written(request, fitted),
+        *_without_data(request, fitted),
     )
     audit = audit_for(dut.drives, lasts_s=sum(test.longest_s for test in fitted.tests), workloads=fitted.workloads)
     return RunPlan(
@@ -187,9 +187,9 @@ def _not_as_new(dut: DeviceUnderTest, fitted: FittedProfile) -> Iterator[RunNote
             yield RunNote(code="not-as-new", text=text, test=test.test.name)
 
 
-def _never_written(request: RunRequest, fitted: FittedProfile) -> Iterator[RunNote]:
-    """Yield a warning for each test of the user that reads before it writes. An SSD answers reads of unwritten
-    addresses from its mapping table, without reading flash cells.
+def _without_data(request: RunRequest, fitted: FittedProfile) -> Iterator[RunNote]:
+    """Yield a warning for each test of the user that reads before it writes, and for each test that reads trimmed
+    addresses. An SSD answers reads of such addresses from its mapping table, without reading flash cells.
     """
     for test in fitted.tests:
         if request.suite != "hdd" and test.test.own and test.reads_first:
@@ -198,3 +198,10 @@ def _never_written(request: RunRequest, fitted: FittedProfile) -> Iterator[RunNo
                 "were never written faster than for data; begin with a fill"
             )
             yield RunNote(code="never-written", text=text, test=test.test.name)
+        if request.suite != "hdd" and test.reads_trimmed:
+            text = (
+                f"{test.test.title} reads addresses that an earlier load trimmed: a drive answers such reads without "
+                "reading the flash. Write the addresses again with a fill before the reads, or read another part of "
+                "the range"
+            )
+            yield RunNote(code="reads-trimmed", text=text, test=test.test.name)

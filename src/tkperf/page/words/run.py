@@ -273,7 +273,9 @@ _GROUPS = {
         ),
         _MISSING,
     ),
-    **dict.fromkeys(("preparation", "no-room", "not-as-new", "never-written", "would-be-refused"), _BEFORE),
+    **dict.fromkeys(
+        ("preparation", "no-room", "not-as-new", "never-written", "reads-trimmed", "would-be-refused"), _BEFORE
+    ),
 }
 
 # The greatest number of runs that fit into a badge.
