@@ -65,7 +65,7 @@ def hold(number: int, channel: Channel) -> Go:
     name = f"b-{number}"
     shown = DriveShown(number=number, name=name, path="sim:sata-ssd", capacity_bytes=1)
     way = DrivePath(drive=name)
-    channel.send(Held(shown=shown, shortest_s=1, longest_s=1, jobs=1, way=way))
+    channel.send(Held(shown=shown, shortest_s=1, longest_s=1, file_bytes=1, jobs=1, way=way))
     go = channel.receive_from_batch()
     assert isinstance(go, Go)
     assert go.digest == shown.digest

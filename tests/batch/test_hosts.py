@@ -56,7 +56,7 @@ OUTLINED = Outlined(shortest_s=1, longest_s=2, groups="all at once")
 
 def held(number: int = 1, name: str = "b-07") -> Held:
     shown = DriveShown(number=number, name=name, path="/dev/sda", capacity_bytes=10**9)
-    return Held(shown=shown, shortest_s=1, longest_s=2, jobs=1, way=DrivePath(drive=name))
+    return Held(shown=shown, shortest_s=1, longest_s=2, file_bytes=1, jobs=1, way=DrivePath(drive=name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ def keys(table: str) -> list[str]:
 
 def test_every_key_is_on_the_page() -> None:
     _, of_file = PAGE.split("| key | takes | means |")
-    _, of_drive = PAGE.split("A drive's table:\n\n| key | means |")
+    _, of_drive = PAGE.split("The table of a drive accepts these keys:\n\n| key | means |")
     assert sorted(keys(of_file)) == sorted(BatchFile.__struct_fields__)
     assert keys(of_drive) == list(DraftedDrive.__struct_fields__)
 

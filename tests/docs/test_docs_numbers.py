@@ -124,7 +124,7 @@ NUMBERS = [
     ("docs/how-to/serve.md", r"`Retry-After: (\d+)`", (bounds.RETRY_AFTER_S,)),
     (
         "docs/how-to/serve.md",
-        r"A page lists (\d+) rows. A page of the list that contains batches has fewer rows, so that the page shows at "
+        r"A page lists (\d+) rows. If a page contains batches, the page has fewer rows, so that it shows at "
         r"most (\d+) runs. A facet shows its (\d+) most",
         (bounds.PAGE_ITEMS, bounds.PAGE_RUNS, bounds.MOST_CHOICES),
     ),
@@ -171,8 +171,8 @@ NUMBERS = [
     ),
     (
         "docs/reference/run-file.md",
-        r"The limit is ([\d.]+) % of fio's bytes in the step \(and (\d+) KiB\), or (\d+) % of fio's bytes in one "
-        r"second \(and (\d+) MiB\)",
+        r"The limit is ([\d.]+) % of fio's bytes in the step \(at least (\d+) KiB\), or (\d+) % of fio's bytes in one "
+        r"second \(at least (\d+) MiB\)",
         (
             100 * of_io.FOREIGN_SHARE,
             of_io.LEAST_FOREIGN_BYTES / KIB,
@@ -191,7 +191,7 @@ NUMBERS = [
         r"for a CPU for (\d+) %",
         (of_host.OTHERS_PERCENT, of_host.WAIT_PERCENT),
     ),
-    ("docs/reference/run-file.md", r"had used up its CPU time for (\d+) %", (of_host.THROTTLED_PERCENT,)),
+    ("docs/reference/run-file.md", r"or a parent of this cgroup, for (\d+) % or more", (of_host.THROTTLED_PERCENT,)),
     ("docs/reference/run-file.md", r"the hypervisor gave (\d+) %", (of_host.STEAL_PERCENT,)),
     ("docs/reference/run-file.md", r"waited for memory for (\d+) %", (of_host.MEMORY_PERCENT,)),
     # Sentences about the host.
@@ -227,7 +227,7 @@ NUMBERS = [
     # Sentences about batches, reports, mail and tests.
     ("docs/how-to/batches.md", r"`drives` \| (\d+) to (\d+)", (1, batch_drives.MOST_DRIVES)),
     ("docs/how-to/batches.md", r"start at least ([\d.]+) s apart", (conductor.APART_S,)),
-    ("docs/how-to/background.md", r"The attachments may need at most (\d+) MB in total", (MOST_ATTACHED_BYTES / 1e6,)),
+    ("docs/how-to/background.md", r"The attachments are limited to (\d+) MB in total", (MOST_ATTACHED_BYTES / 1e6,)),
     ("docs/reference/reports.md", r"at most (\d+) MiB. You can delete both", (result_cache.MOST_BYTES / MIB,)),
     ("docs/reference/reports.md", r"Note \(at most ([\d,]+) characters each\)", (LONGEST_FACT,)),
     (
@@ -551,12 +551,12 @@ def find_command(words: list[str]) -> tuple[click.Command | None, list[str]]:
 
 def test_every_command_in_a_sentence_is_accepted() -> None:
     """Every command in backticks exists and has the options that are named with it. The scripts and the targets of make
-    also exist.
+    also exist. A quoted message contains an ellipsis and is no command.
     """
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for page in EVERY_PAGE:
         for span in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):
-            if re.match(r"(?:sudo )?tkperf [a-z]", span) and "ssd|hdd" not in span:
+            if re.match(r"(?:sudo )?tkperf [a-z]", span) and "ssd|hdd" not in span and "…" not in span:
                 command, rest = find_command(span.removeprefix("sudo ").split()[1:])
                 assert command is not None, f"{page.name}: {span}"
                 own = options_of(command)
@@ -609,7 +609,7 @@ def test_the_numbers_of_the_tests_in_readme_are_those_of_the_default_profile() -
 def test_other_words_of_numbers() -> None:
     """Numbers that the pages state in words agree with the code."""
     assert MOST == 6
-    assert "the report shows up to six figures of these tests instead of the tiles" in " ".join(
+    assert "the report shows up to six figures of the tests in the run instead of the tiles" in " ".join(
         read("docs/reference/reports.md").split()
     )
     assert MOST_MAIL_LINES == 12

@@ -46,6 +46,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     Attributes:
         resumed: a text about how the run continues. It is empty for a new run.
         shortest_s, longest_s: the shortest and the longest time that the run may take.
+        file_bytes: the size of the run file if the run takes the longest time.
         jobs: the largest number of threads of fio in a step.
         way: the links between the drive and the CPU. In this record, the name of the run identifies the drive.
         warnings: warnings that the user sees before consent.
@@ -54,6 +55,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     shown: DriveShown
     shortest_s: float
     longest_s: float
+    file_bytes: int
     jobs: int
     way: DrivePath
     resumed: str = ""

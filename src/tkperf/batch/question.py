@@ -21,6 +21,7 @@ from tkperf.model.input_files import SETTINGS_BYTES, read_text_input
 from tkperf.model.units import drop_controls, format_count, on_one_line
 from tkperf.pipeline.consent import Question, ask_again
 from tkperf.pipeline.run_plan import RunPlan
+from tkperf.pipeline.run_to_file import find_file_bytes
 from tkperf.runfile.writers import require_own_input
 
 # The largest number of warnings from another process in a message, and the largest length of such a text.
@@ -64,6 +65,7 @@ def show_drive(
         ),
         shortest_s=estimate.shortest_s,
         longest_s=estimate.longest_s,
+        file_bytes=find_file_bytes(plan.fitted),
         jobs=max(load.jobs for test in plan.tests for load in test.workloads),
         way=way,
         resumed=short(resumed),

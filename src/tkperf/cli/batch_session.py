@@ -154,7 +154,7 @@ def _conduct(
         processes.require_sound(selection.request)
         found = [one.found for one in processes.members]
         runs = 2 if selection.request.alone_again else 1
-        require_space(options.folder, [one.longest_s for one in found] * runs)
+        require_space(options.folder, [one.file_bytes for one in found] * runs)
         neighbours = find_neighbours(selection.request, found)
         prompt.show(selection, neighbours)
         prompt.ask(processes)

@@ -60,6 +60,12 @@ class TestPhases:
         return not is_fill and load.read_percent > 0
 
     @property
+    def most_streams(self) -> int:
+        """Return the largest number of loads that run at the same time."""
+        loads = (load for phase in self.phases for load in _loads_of(phase))
+        return max((len(load.streams) for load in loads), default=1)
+
+    @property
     def reads_trimmed(self) -> bool:
         """Return whether a load reads addresses that an earlier load trimmed, without a fill between these loads. Loads
         that run at the same time do not count as earlier.
@@ -259,6 +265,16 @@ def _loads(phases: Sequence[Phase]) -> Iterator[tuple[Workload, bool]]:
             case Round() if phase.steps is not last:
                 last = phase.steps
                 yield from ((stream.workload, False) for step in phase.steps for stream in step.workload.streams)
+
+
+def _loads_of(phase: Phase) -> tuple[Workload, ...]:
+    match phase:
+        case Fill() | Continuous():
+            return (phase.workload,)
+        case Round():
+            return tuple(step.workload for step in phase.steps)
+        case Purge() | Idle():
+            return ()
 
 
 def _reads_from(load: Workload, part: ActiveRange | None) -> bool:

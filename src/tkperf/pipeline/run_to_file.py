@@ -26,7 +26,7 @@ from tkperf.model.errors import (
 from tkperf.model.host_use import HostLooks
 from tkperf.model.record import RunNote
 from tkperf.model.run_info import RunInfo
-from tkperf.model.units import format_capacity, format_duration
+from tkperf.model.units import format_capacity
 from tkperf.pipeline.device_under_test import Equipment
 from tkperf.pipeline.fitted_profile import FittedProfile
 from tkperf.pipeline.host_check import HostState, prepared_host
@@ -50,6 +50,9 @@ _Beginning = tuple[RunInfo, Sequence[RunNote], Resumed | None]
 # (bench/three_days.py). Steps of a minute, each with histograms and the report of fio, need the same amount again. The
 # sum is rounded up.
 RUN_FILE_BYTES_A_DAY = 30_000_000
+# Each further load that runs at the same time needs at most as much as a stream of reads or writes, or as a stream of
+# writes with flushes. A day of four loads needed 39 MB in total.
+STREAM_BYTES_A_DAY = 18_000_000
 LEAST_FREE_BYTES = 4_000_000
 
 # A function that opens the observers of all events. Its argument is an additional observer, which receives notes about
@@ -126,29 +129,37 @@ class Destination:
             RunFileError: there is too little free space. A file system that does not report its free space passes the
                 check.
         """
-        require_space(self.folder, [sum(test.longest_s for test in fitted.tests)])
+        require_space(self.folder, [find_file_bytes(fitted)])
 
 
-def require_space(folder: Path, longest_s: Sequence[float]) -> None:
-    """Check that a folder has space for all run files, even if each run takes as long as possible.
+def find_file_bytes(fitted: FittedProfile) -> int:
+    """Return the size of the run file if the run takes as long as possible."""
+    grown_bytes = sum(
+        test.longest_s / DAY_S * (RUN_FILE_BYTES_A_DAY + (test.most_streams - 1) * STREAM_BYTES_A_DAY)
+        for test in fitted.tests
+    )
+    return LEAST_FREE_BYTES + round(grown_bytes)
+
+
+def require_space(folder: Path, files_bytes: Sequence[int]) -> None:
+    """Check that a folder has space for run files of these sizes.
 
     Raises:
         RunFileError: there is too little free space. A file system that does not report its free space passes the
             check.
     """
-    count = len(longest_s)
-    needed_bytes = LEAST_FREE_BYTES * count + sum(longest_s) / DAY_S * RUN_FILE_BYTES_A_DAY
+    needed_bytes = sum(files_bytes)
     try:
         free_bytes = shutil.disk_usage(folder).free
     except OSError:
         return
     if free_bytes < needed_bytes:
-        files, grows = ("the run file", "It grows") if count == 1 else (f"the {count} run files", "Each file grows")
+        count = len(files_bytes)
+        files, runs = ("the run file", "the run takes") if count == 1 else (f"the {count} run files", "the runs take")
         raise RunFileError(
             f"{folder} has only {format_capacity(free_bytes)} of free space, but {files} may need "
-            f"{format_capacity(needed_bytes)}. {grows} by about {format_capacity(RUN_FILE_BYTES_A_DAY)} a day, for up "
-            f"to {format_duration(max(longest_s))}. Make room on the disk, or choose another folder with "
-            "--output"
+            f"{format_capacity(needed_bytes)} if {runs} as long as possible. Make room on the disk, or choose another "
+            "folder with --output"
         )
 
 
