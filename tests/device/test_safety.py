@@ -252,11 +252,11 @@ def test_there_is_no_load_without_a_permit_in_use(scratch: Path) -> None:
         seeds=Seeds(1),
     )
     fill = Fill(section="s", workload=workload, passes=1)
-    with pytest.raises(RefusedError, match="only while its permit"):
+    with pytest.raises(RefusedError, match="the permit to erase this device is not in use"):
         engine.fill(fill, then=None, on_sample=lambda *_: None)
     permit.redeem()
     permit.release()
-    with pytest.raises(RefusedError, match="only while its permit"):
+    with pytest.raises(RefusedError, match="the permit to erase this device is not in use"):
         engine.fill(fill, then=None, on_sample=lambda *_: None)
     engine.close()
     assert set(scratch.read_bytes()) == {0xA5}
@@ -269,7 +269,7 @@ def test_a_permit_is_good_for_one_run(scratch: Path) -> None:
     with pytest.raises(RefusedError, match="one run"):
         permit.redeem()
     permit.release()
-    with pytest.raises(RefusedError, match="only while its permit"):
+    with pytest.raises(RefusedError, match="the permit to erase this device is not in use"):
         purge(permit)
     assert set(scratch.read_bytes()) == {0xA5}
 
