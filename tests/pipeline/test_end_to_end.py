@@ -214,8 +214,8 @@ def test_seconds_add_up_to_their_step(finished: Path) -> None:
                 covered_s = sum(sample.duration_s for sample in samples)
                 assert covered_s == pytest.approx(seen.duration_s, abs=0.051)
                 assert sum(sample.both.ios for sample in samples) <= seen.ios
-                # fio reads the counts and the histogram one after the other while its threads run. On a busy host, it may
-                # have to wait for a CPU in between.
+                # fio reads the counts and the histogram one after the other while its threads run. On a busy host, fio
+                # may have to wait for a CPU in between.
                 for sample in samples:
                     assert sample.both.histogram.total == pytest.approx(sample.both.ios, rel=0.05, abs=200)
 
