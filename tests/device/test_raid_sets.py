@@ -413,6 +413,8 @@ def test_an_interruption_at_any_moment_of_a_parallel_purge_takes_effect(monkeypa
         for path in ("/dev/sdb", "/dev/sdc")
     ]
     places = purge(None)
+    if sys.version_info[:2] == (3, 12) and not places:
+        pytest.skip("this version of Python reports no single operations if a trace function asks for them")
     assert len(places) > 20
     for place in sorted(places):
         with pytest.raises(KeyboardInterrupt):
