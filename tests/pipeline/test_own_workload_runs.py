@@ -163,6 +163,35 @@ def test_sections_that_prepare_are_no_headline(tmp_path: Path) -> None:
     assert all(section.cells for section in run.tests[0].sections)
 
 
+FLUSHED = """
+format = 1
+name = "flushed"
+title = "Flushed"
+[loads.log]
+access = "random"
+read_percent = 0
+block_size_kib = 4
+jobs = 1
+io_depth = 1
+flush_every = 1
+[[phases]]
+kind = "rounds"
+section = "Flushed"
+loads = ["log"]
+step_s = 60
+rounds = 31
+"""
+
+
+def test_a_single_load_that_flushes_is_shown_over_time(tmp_path: Path) -> None:
+    """A load with flushes can also run alone, and for so long that its figures over time have names."""
+    own = tmp_path / "flushed.toml"
+    own.write_text(FLUSHED)
+    done = call("ssd", "log", "sim:sata-ssd", "--test", own, "--output", tmp_path, "--no-report")
+    assert done.exit_code == 0, done.output
+    assert "a flush after 1 write" in call("show", "--full", tmp_path / "log.tkperf").output
+
+
 @pytest.fixture(scope="module")
 def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with two runs on simulated drives. The workload file of the runs no longer exists."""

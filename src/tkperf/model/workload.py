@@ -357,7 +357,8 @@ class Workload:
         if self.is_combination:
             return " + ".join(each.name for each in self.together) + ", together"
         if self.flushes:
-            return f"{self.stream or self.mix_and_size}: a flush after {format_count(self.flush_every or 1, 'write')}"
+            load = self.stream or f"{format_mix(self.read_percent)} {self.blocks_name}"
+            return f"{load}: a flush after {format_count(self.flush_every or 1, 'write')}"
         kind = "trims" if self.trims else f"R/W {format_mix(self.read_percent)}"
         words = [f"{self.access.order} {self.blocks_name} {kind} TC{self.jobs}/QD{self.io_depth}"]
         if self.stream is not None:
