@@ -496,9 +496,20 @@ kind = "fill"
         (BOTH, 0, False),
         (BOTH + READS, 0, True),
         (IN_TURN, 0, True),
-        (IN_TURN, 60, False),
+        (IN_TURN.replace("rounds = 2", "rounds = 1"), 0, False),
+        (TRIMS + FILL + TRIMS.replace("Trims", "Again") + READS, 0, True),
     ],
-    ids=["later", "elsewhere", "filled again", "earlier", "together", "after both", "in turn", "in turn elsewhere"],
+    ids=[
+        "later",
+        "elsewhere",
+        "filled",
+        "earlier",
+        "together",
+        "after both",
+        "in turn",
+        "in one round",
+        "trimmed again",
+    ],
 )
 def test_reads_of_trimmed_addresses_are_named(tmp_path: Path, phases: str, begin_percent: int, warns: bool) -> None:
     """If a load reads addresses that an earlier load trimmed, the plan contains a warning, unless a fill wrote these

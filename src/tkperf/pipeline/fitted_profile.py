@@ -70,22 +70,26 @@ class TestPhases:
         """Return whether a load reads addresses that an earlier load trimmed, without a fill between these loads. Loads
         that run at the same time do not count as earlier.
         """
-        trimmed: list[tuple[Workload, ActiveRange | None]] = []
-        last: object = None
+        # The trimmed parts, and the load that trimmed each part. None means that several loads trimmed the part.
+        trimmed: dict[ActiveRange | None, Workload | None] = {}
+        # A stream has thousands of equal slices, and a test has many equal rounds. After the second one, nothing new
+        # follows.
+        last: tuple[object, int] = (None, 0)
         for phase in self.phases:
-            loads: tuple[Workload, ...] = ()
-            match phase:
-                case Fill():
-                    trimmed.clear()
-                case Continuous() if phase.workload is not last:
-                    last, loads = phase.workload, (phase.workload,)
-                case Round() if phase.steps is not last:
-                    # In the second round, the first loads read what the last loads of the first round trimmed.
-                    last, loads = phase.steps, 2 * tuple(step.workload for step in phase.steps)
-            for load in loads:
-                if any(each != load and _reads_from(load, where) for each, where in trimmed):
+            if isinstance(phase, Fill):
+                trimmed.clear()
+                last = (None, 0)
+                continue
+            key = phase.steps if isinstance(phase, Round) else getattr(phase, "workload", None)
+            last = (key, last[1] + 1 if last[0] is key else 1)
+            if last[1] > 2:
+                continue
+            for load in _loads_of(phase):
+                if any(owner != load and _reads_from(load, part) for part, owner in trimmed.items()):
                     return True
-                trimmed += [(load, each.workload.region) for each in load.streams if each.workload.trims]
+                for each in (stream.workload for stream in load.streams):
+                    if each.trims:
+                        trimmed[each.region] = load if trimmed.get(each.region, load) == load else None
         return False
 
     @property
@@ -121,8 +125,12 @@ def find_heaviest(workloads: Iterable[Workload]) -> Workload:
     return max(workloads, key=lambda load: load.total_outstanding_ios)
 
 
-def find_required_io(workloads: Collection[Workload]) -> RequiredIo:
-    """Return the properties of these workloads that an interface to the kernel must support."""
+def find_required_io(workloads: Collection[Workload], paced: Collection[Workload] = ()) -> RequiredIo:
+    """Return the properties of these workloads that an interface to the kernel must support.
+
+    Args:
+        paced: the workloads whose offered rates and numbers of threads are known before the run.
+    """
     heaviest = find_heaviest(workloads)
     return RequiredIo(
         jobs=heaviest.jobs,
@@ -130,7 +138,7 @@ def find_required_io(workloads: Collection[Workload]) -> RequiredIo:
         io_depths=frozenset(load.io_depth for load in workloads),
         flushes_from_queue=any(load.flushes_from_queue for load in workloads),
         flushes_between_reads=any(load.flushes_between_reads for load in workloads),
-        random_arrivals_iops=frozenset().union(*(load.random_arrivals_iops for load in workloads)),
+        random_arrivals_iops=frozenset().union(*(load.random_arrivals_iops for load in paced)),
     )
 
 

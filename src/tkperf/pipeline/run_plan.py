@@ -138,8 +138,11 @@ def _refuse_io(request: RunRequest, fitted: FittedProfile, look_only: bool) -> I
     """Refuse I/O that the installed version of the engine cannot do on any device. If no run follows, yield the refusal
     as a warning.
     """
+    # Tests of a profile derive their rates from measurements, and a search changes the number of threads.
+    own = [] if request.searches_demand else [test for test in fitted.tests if test.test.own]
+    needed = find_required_io(fitted.workloads, paced=[load for test in own for load in test.workloads])
     try:
-        find_engine(request.ioengine).refuse_io(request.ioengine, find_required_io(fitted.workloads))
+        find_engine(request.ioengine).refuse_io(request.ioengine, needed)
     except EngineError as error:
         if not look_only:
             raise
@@ -200,8 +203,8 @@ def _without_data(request: RunRequest, fitted: FittedProfile) -> Iterator[RunNot
             yield RunNote(code="never-written", text=text, test=test.test.name)
         if request.suite != "hdd" and test.reads_trimmed:
             text = (
-                f"{test.test.title} reads addresses that an earlier load trimmed: a drive answers such reads without "
-                "reading the flash. Write the addresses again with a fill before the reads, or read another part of "
-                "the range"
+                f"{test.test.title} reads addresses that an earlier load trimmed and that no fill wrote again: a drive "
+                "answers reads of trimmed addresses without reading the flash. Add a fill before the reads, or read "
+                "another part of the range"
             )
             yield RunNote(code="reads-trimmed", text=text, test=test.test.name)
