@@ -34,6 +34,8 @@ for python in $pythons; do
         [ "$resolution" = highest ] || warnings=default::DeprecationWarning
         label="Python $python, $resolution"
         "$uv" venv --quiet --clear --python "$python" "$work/venv"
+        # uv prefers the versions in an existing output file.
+        rm -f "$work/packages"
         # Only the direct dependencies of tkperf have their oldest versions. The tests always use the newest pytest. The
         # test client of an old starlette needs httpx instead of httpx2.
         if "$uv" pip compile --quiet --all-extras --resolution "$resolution" --python "$work/venv/bin/python" \
