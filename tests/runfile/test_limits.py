@@ -90,7 +90,7 @@ def shared_text(db: sqlite3.Connection) -> None:
 def full_histograms(db: sqlite3.Connection) -> None:
     blob = pack_integers(np.ones(BUCKETS, dtype=np.int64))
     many_steps(db, 20_000)
-    db.execute("UPDATE step SET read_histogram = ?1, write_histogram = ?1", (blob,))
+    db.execute("UPDATE step SET read_histogram = ?, write_histogram = ?", (blob, blob))
 
 
 def endless_view(db: sqlite3.Connection) -> None:
