@@ -24,7 +24,7 @@ from tkperf.model.units import KIB, format_block_size, format_capacity, format_c
 from tkperf.model.workload import Access, ActiveRange, Workload, split_regions
 from tkperf.pipeline.run_request import RunRequest
 from tkperf.procedures import Test, choose_tests, fit_to_sector, load_profile, with_workloads
-from tkperf.procedures.forecast import Case, phases_ahead
+from tkperf.procedures.forecast import Case, load_of, phases_ahead
 from tkperf.procedures.profiles import Profile, apply_options, resolve_active_range, with_range_to_fill
 
 _USUAL_BYTES = 1_000_204_886_016
@@ -80,7 +80,7 @@ class TestPhases:
                 trimmed.clear()
                 last = (None, 0)
                 continue
-            key = phase.steps if isinstance(phase, Round) else getattr(phase, "workload", None)
+            key = load_of(phase)
             last = (key, last[1] + 1 if last[0] is key else 1)
             if last[1] > 2:
                 continue
@@ -262,17 +262,13 @@ def _loads(phases: Sequence[Phase]) -> Iterator[tuple[Workload, bool]]:
     """Yield every workload, with a flag that states whether the workload is a fill."""
     last: object = None
     for phase in phases:
-        match phase:
-            case Fill():
-                yield phase.workload, True
-            case Continuous() if phase.workload is not last:
-                # Equal phases are yielded only once, because a stream has thousands of slices, and all rounds of a
-                # section are the same.
-                last = phase.workload
-                yield from ((stream.workload, False) for stream in phase.workload.streams)
-            case Round() if phase.steps is not last:
-                last = phase.steps
-                yield from ((stream.workload, False) for step in phase.steps for stream in step.workload.streams)
+        if isinstance(phase, Fill):
+            yield phase.workload, True
+        elif (load := load_of(phase)) is not last and load is not None:
+            # Equal phases are yielded only once, because a stream has thousands of slices, and all rounds of a section
+            # are the same.
+            last = load
+            yield from ((stream.workload, False) for each in _loads_of(phase) for stream in each.streams)
 
 
 def _loads_of(phase: Phase) -> tuple[Workload, ...]:

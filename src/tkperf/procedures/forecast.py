@@ -230,7 +230,7 @@ class _Imagination:
 
     def learn(self, phase: Phase, answer: Answer) -> None:
         """Store the real answer to a phase."""
-        load = _load_of(phase)
+        load = load_of(phase)
         if not isinstance(answer, Interruption):
             self._learned[type(phase), id(load)] = load, answer
             self._answers.clear()
@@ -242,7 +242,7 @@ class _Imagination:
         factor = 1.0 if self._case is Case.BEST else 2.0 ** (self._calls % 7)
         # The rounds of a test, or the slices of a stream, differ only in their number, and thousands of phases may
         # follow. Each answer is therefore created only once.
-        load = _load_of(phase)
+        load = load_of(phase)
         key = type(phase), id(load), self.duration_s(phase), factor
         found = self._answers.get(key)
         if found is None:
@@ -309,7 +309,10 @@ def expected_s(phase: Phase, active_range_bytes: int, pace: Pace = lambda _: Non
             return phase.duration_s
 
 
-def _load_of(phase: Phase) -> object:
+def load_of(phase: Phase) -> object:
+    """Return the steps of a round, or the workload of a fill or slice. The object is the same for all equal phases of a
+    series. None means that the phase has no load.
+    """
     match phase:
         case Round():
             return phase.steps
