@@ -116,15 +116,28 @@ class _Note:
     kept: bool | None = None
 
 
+def _find_unanswered(notes: Sequence[_Note]) -> list[_Note]:
+    return [note for note in notes if note.kept is None]
+
+
+def _find_slowest(shares: Sequence[float | None]) -> float | None:
+    """Return the progress of the slowest purge, or None while the progress of any purge is unknown."""
+    known = [share for share in shares if share is not None]
+    return min(known) if len(known) == len(shares) else None
+
+
 def _purge_in_parallel(members: Sequence[Member], on_progress: OnProgress, on_note: OnNote) -> list[str]:
     """Purge all members at the same time. Report the progress of the slowest member, and return the verifications.
 
     A purge cannot be cancelled, so an interruption by the user takes effect when all purges have ended. The
     interruption may occur at any point of this function. Each note therefore stays in the list ``notes``, and the
     purging thread checks repeatedly whether its note was recorded.
+
+    This function contains no comprehension with a condition. From Python 3.12 on, an exception that a signal causes at
+    the jump after such a condition leaves the function without any of its handlers.
     """
     notes: list[_Note] = []
-    shares: dict[int, float | None] = {}
+    shares: list[float | None] = [None] * len(members)
     left = threading.Event()
 
     def purge(index: int, member: Member) -> str:
@@ -158,10 +171,9 @@ def _purge_in_parallel(members: Sequence[Member], on_progress: OnProgress, on_no
                 try:
                     if not wait(futures, timeout=POLL_S).not_done:
                         break
-                    for note in [note for note in notes if note.kept is None]:
+                    for note in _find_unanswered(notes):
                         answer(note)
-                    reported = [share for share in shares.values() if share is not None]
-                    on_progress(min(reported) if len(reported) == len(members) else None)
+                    on_progress(_find_slowest(shares))
                 except BaseException as error:
                     stopped_by = stopped_by or error  # a later error must not replace the interruption by Ctrl-C
         finally:
