@@ -299,6 +299,29 @@ def test_a_stopped_fio_is_not_believed(make_engine: MakeEngine, stopped_s: float
     assert "stopped by a signal" in (judge(*seen) or "")
 
 
+def test_a_fio_that_writes_its_last_report_is_not_asked_for_another(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the helper thread of fio has ended, tkperf sends no signal to fio, because the signal would kill this fio. On
+    a busy host, tkperf can notice the end of the jobs as late as this.
+    """
+    engine = make_engine()
+    process = wait_for(engine, Step(workload=workload(), duration_s=0.3))
+    process.come_to_gate()
+    process.release()
+    others = process._other_tasks
+    assert others is not None
+    sent: list[int] = []
+    monkeypatch.setattr(process._process, "send_signal", sent.append)
+    process.report_now(time.monotonic(), lambda _: None)
+    assert sent == [signal.SIGUSR1]
+    while process._count_tasks() >= others:
+        time.sleep(0.0005)
+    process.report_now(time.monotonic() + 0.05, lambda _: None)
+    assert sent == [signal.SIGUSR1]
+    process.read_to_end(lambda _: None)
+
+
 def test_nothing_of_a_step_that_ended_lies_around(make_engine: MakeEngine) -> None:
     """A step that has ended leaves no files. The job files are stored in memory, which a run of several days must not
     fill.

@@ -228,12 +228,19 @@ class FioProcess:
         """
         return self._other_tasks is not None and self._count_tasks() > self._other_tasks
 
+    @property
+    def _helper_ended(self) -> bool:
+        """Return whether the helper thread of fio, which writes the reports, has ended. It outlives the job threads."""
+        return self._other_tasks is not None and self._count_tasks() < self._other_tasks
+
     def report_now(self, deadline_s: float, on_reading: OnReading) -> None:
         """Make fio report immediately, and accept the report if it arrives before the deadline.
 
-        The helper thread of fio reports within 2 ms, even while fio ends its jobs.
+        The helper thread of fio reports within 2 ms, even while fio ends its jobs. If this thread has ended, the
+        function does not ask: fio writes its last report at that time, and then frees the memory that the handler of
+        the signal uses. The signal would end such a fio with SIGSEGV or SIGABRT (fio 3.33 to 3.41, helper_thread.c).
         """
-        if self.released_s is None or self.ended:
+        if self.released_s is None or self.ended or self._helper_ended:
             return
         before = self.document
         self._process.send_signal(signal.SIGUSR1)
