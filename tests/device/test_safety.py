@@ -4,6 +4,7 @@ device is in use.
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
@@ -17,10 +18,12 @@ import pytest
 
 from tests.conftest import loop_numbers, run_tool
 from tests.device.conftest import make_whole_view
+from tkperf import device
 from tkperf.device.identity import DeviceIdentity, TargetKind, identify, is_same_device, read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import plan_purge, run_purge
 from tkperf.device.safety import Reason, find_objections
+from tkperf.device.sysfs import is_there
 from tkperf.engine import ChosenEngine
 from tkperf.engine.device_engine import PermittedDevice
 from tkperf.engine.device_jobs import DeviceJobs, Seeds
@@ -30,6 +33,33 @@ from tkperf.model.phases import Fill
 from tkperf.model.workload import Access, ActiveRange, Workload
 
 MakeLoop = Callable[..., Path]
+
+
+def test_a_path_that_cannot_be_examined_is_not_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the file system does not say whether a path exists, the error is raised. Path.exists() of Python 3.14 returns
+    False in this case, so the code about devices does not call it.
+    """
+    assert is_there(tmp_path)
+    assert not is_there(tmp_path / "none")
+    with pytest.raises(OSError, match="File name too long"):
+        is_there(tmp_path / ("n" * 5000))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(PermissionError):
+        is_there(tmp_path)
+    monkeypatch.undo()
+    calls = [
+        f"{path}:{node.lineno}"
+        for path in sorted(Path(device.__file__).parent.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "exists"
+        # MdadmSet has a function of its own with this name, and os.path.exists selects a path that can be opened.
+        if ast.unparse(node.func.value) not in ("self", "os.path")
+    ]
+    assert calls == []
 
 
 def reasons(path: Path) -> set[Reason]:

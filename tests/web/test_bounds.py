@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 from urllib.parse import urlencode
@@ -308,12 +309,14 @@ def test_lists_are_made_one_at_a_time_and_once_for_all(monkeypatch: pytest.Monke
     monkeypatch.setattr("tkperf.web.server_state.MOST_FOR_LISTS", 5)
     listing = list_rows({"a": a_row()})
     made: list[str] = []
+    refused = threading.Event()
 
     async def run() -> None:
         answers = ListAnswers()
 
         def ask(key: str) -> asyncio.Task[bytes]:
             def make() -> bytes:
+                assert refused.wait(timeout=60)
                 made.append(key)
                 return key.encode()
 
@@ -323,6 +326,7 @@ def test_lists_are_made_one_at_a_time_and_once_for_all(monkeypatch: pytest.Monke
         await asyncio.sleep(0)
         with pytest.raises(BusyError):
             await ask("c")
+        refused.set()
         assert await asyncio.gather(*waiting) == [b"a", b"b", b"a", b"b", b"a"]
         assert await ask("c") == b"c"
 

@@ -176,11 +176,13 @@ def _is_mail_address(text: str) -> bool:
     """Return whether a text is exactly one address that the header of a mail can contain."""
     if not re.fullmatch(r"[^@\s,;]+@[^@\s,;]+", text):
         return False
+    message = EmailMessage()
     try:
-        EmailMessage()["To"] = text
+        message["To"] = text
+        addresses = [address.addr_spec for address in message["To"].addresses]
     except Exception:  # the parser raises several kinds of errors, including AttributeError
         return False
-    return True
+    return addresses == [text]
 
 
 def _is_server(text: str) -> bool:

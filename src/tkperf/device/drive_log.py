@@ -14,7 +14,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.sysfs import SYS_ROOT, device_number, find_disk, find_node, find_nvme_controller, number, text
+from tkperf.device.sysfs import (
+    SYS_ROOT,
+    device_number,
+    find_disk,
+    find_node,
+    find_nvme_controller,
+    is_there,
+    number,
+    text,
+)
 from tkperf.model.errors import EngineError, reason_of
 from tkperf.model.telemetry import drive_reading, smartctl
 from tkperf.model.telemetry.drive_reading import DriveFacts, LogDocument, Reading, read_temperature
@@ -37,7 +46,7 @@ def _find_sensors(disk: Path) -> Iterator[Path]:
     for place in places:
         for pattern in ("hwmon[0-9]*", "hwmon/hwmon[0-9]*"):
             for folder in sorted(place.glob(pattern)):
-                if (folder / "temp1_input").exists():
+                if is_there(folder / "temp1_input"):
                     yield folder
 
 
@@ -286,7 +295,7 @@ def _choose_tool(disk: Path, name: str, run: RunTool) -> tuple[NvmeTool | Smartc
     is_nvme = find_nvme_controller(disk) is not None
     if is_nvme and find_program("nvme") is not None:
         return NvmeTool(name, run), None
-    if not is_nvme and not (disk / "device/scsi_level").exists():
+    if not is_nvme and not is_there(disk / "device/scsi_level"):
         return None, None
     if find_program("smartctl") is not None:
         return SmartctlTool(name, run), None

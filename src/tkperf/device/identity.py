@@ -30,6 +30,7 @@ from tkperf.device.sysfs import (
     find_node,
     find_nvme_controller,
     find_selected,
+    is_there,
     major_minor_of,
     number,
     text,
@@ -71,7 +72,7 @@ def read_unit(disk: Path) -> str | None:
     _, boot, area = disk.name.partition("boot")
     if disk.name.startswith("mmcblk") and boot:
         return f"boot area {area}"
-    if (disk / "device/scsi_level").exists():
+    if is_there(disk / "device/scsi_level"):
         address = os.path.realpath(disk / "device").rpartition("/")[2].split(":")
         if len(address) == 4 and address[-1].isdecimal():  # host:channel:target:LUN
             return f"LUN {address[-1]}"
@@ -429,7 +430,7 @@ def _identify_block_device(descriptor: int, real: Path, status: os.stat_result, 
             raise gone from error
         raise DeviceError(f"{real} does not report its size, so it cannot be measured: {reason_of(error)}") from error
     node = find_node(major_minor)
-    if not node.exists() or (again and not capacity_bytes):
+    if not is_there(node) or (again and not capacity_bytes):
         raise gone
     if not capacity_bytes:
         raise DeviceError(f"{real} has no capacity. It contains no medium, is an unused loop device, or was removed")
@@ -498,6 +499,6 @@ def find_interface(disk: Path, properties: dict[str, str] | None = None) -> str 
         return "SAS"
     if any(component.startswith("usb") for component in above):
         return "USB"
-    if (disk / "device/scsi_level").exists():
+    if is_there(disk / "device/scsi_level"):
         return "SCSI"
     return "virtio" if any(component.startswith("virtio") for component in above) else None

@@ -14,7 +14,16 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.links import read_link
-from tkperf.device.sysfs import SYS_ROOT, find_disk, find_node, find_nvme_controller, find_pci_function, number, text
+from tkperf.device.sysfs import (
+    SYS_ROOT,
+    find_disk,
+    find_node,
+    find_nvme_controller,
+    find_pci_function,
+    is_there,
+    number,
+    text,
+)
 from tkperf.model.errors import EngineError
 from tkperf.system.process import RunTool, read_json_object, run_command
 
@@ -136,7 +145,7 @@ def inspect_device(identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: 
     tools: list[Callable[[DeviceFacts, str, RunTool], None]] = []
     if find_nvme_controller(disk) is not None:
         tools = [_ask_nvme]
-    elif (disk / "device/scsi_level").exists():
+    elif is_there(disk / "device/scsi_level"):
         tools = [_ask_smartctl, _ask_hdparm] if identity.interface == "SATA" else [_ask_smartctl]
     for ask in tools:
         try:
@@ -158,7 +167,7 @@ def _ask_sysfs(facts: DeviceFacts, disk: Path) -> None:
         node = number(function / "numa_node")
         # The value -1 means that the machine has a single NUMA node, or that the firmware does not report the node.
         facts.add(f"sysfs {function.name}/numa_node", numa_node=node if node != -1 else None)
-        driver = (function / "driver").resolve().name if (function / "driver").exists() else ""
+        driver = (function / "driver").resolve().name if is_there(function / "driver") else ""
         adapter = f"{function.name} {text(function / 'vendor')}:{text(function / 'device')} {driver}"
         facts.add("sysfs PCI", host_adapter=adapter.strip())
     vendor = text(disk / "device/vendor")

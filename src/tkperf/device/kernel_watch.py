@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_disk
+from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_disk, is_there
 from tkperf.model.disturbance.io import Counts, DeviceLook
 
 # tkperf compares the byte counts of fio with the kernel's counters at the same moment. With an interval of 0.02 s
@@ -91,7 +91,7 @@ class StatFiles:
     def _open_all(self) -> None:
         for node in self._nodes:
             self._open.append(os.open(node / "stat", os.O_RDONLY))
-        if len(self._nodes) == 1 and (self._nodes[0] / "partition").exists():
+        if len(self._nodes) == 1 and is_there(self._nodes[0] / "partition"):
             self._open.append(os.open(self._nodes[0].resolve().parent / "stat", os.O_RDONLY))
 
     def counts(self, texts: Sequence[bytes]) -> Counts | None:

@@ -25,6 +25,7 @@ from tkperf.device.sysfs import (
     find_node,
     find_parts,
     find_zone_model,
+    is_there,
     major_minor_of,
     number,
     text,
@@ -133,7 +134,7 @@ def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
         return ()
     node = find_node(identity.major_minor or "")
     partitions = (Path("/dev") / partition.name for partition in find_parts(node)[1:])
-    paths = [identity.path, *(str(partition) for partition in partitions if partition.exists())]
+    paths = [identity.path, *(str(partition) for partition in partitions if is_there(partition))]
     return find_signatures({path: path for path in paths})
 
 
@@ -248,9 +249,9 @@ def _process_objections(survey: Survey) -> Iterator[Objection]:
 def _describe_holder(node: Path, holder: Path) -> str:
     resolved = holder.resolve()
     kind = "a layer above it"
-    if (resolved / "md").exists():
+    if is_there(resolved / "md"):
         kind = f"MD RAID, {text(resolved / 'md/level') or 'level not known'}"
-    elif (resolved / "bcache").exists():
+    elif is_there(resolved / "bcache"):
         kind = "bcache"
     uuid = text(resolved / "dm/uuid") or ""
     for prefix, owner in DM_OWNERS.items():

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
-from tkperf.device.sysfs import PROC_ROOT, SYS_ROOT, find_disk, text
+from tkperf.device.sysfs import PROC_ROOT, SYS_ROOT, find_disk, is_there, text
 from tkperf.device.usage.kernel import (
     Export,
     FileId,
@@ -422,7 +422,7 @@ def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
     if files and survey.target_nodes.files and survey.ask_file_state(count=False).swap is None:
         sentence = f"tkperf cannot find the swap file {', '.join(files)}, because the name does not exist here"
         yield BlindSpot(BlindSpotCode.SWAP, sentence)
-    if not all(folder.exists() for folder in survey.target_nodes.nodes.values()):
+    if not all(is_there(folder) for folder in survey.target_nodes.nodes.values()):
         sentence = (
             f"the kernel does not describe {on_one_line(survey.identity.path)} here (/sys is missing or "
             "incomplete), so tkperf could not check its partitions and the devices that use the partitions"
@@ -481,7 +481,7 @@ def describe_container(proc_root: Path, root: Path = Path("/")) -> str:
     """Return a description of the container or namespace in which tkperf runs."""
     name = text(root / NAMED_CONTAINER_FILE)
     for file, manager in CONTAINER_FILES.items():
-        if name is None and (root / file).exists():
+        if name is None and is_there(root / file):
             name = manager
     for variable in (text(proc_root / "1/environ") or "").split("\0"):
         if name is None and variable.startswith("container="):

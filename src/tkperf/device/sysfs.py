@@ -60,6 +60,22 @@ def find_selected(words: str | None) -> str | None:
     return words.partition("[")[2].partition("]")[0]
 
 
+def is_there(path: Path) -> bool:
+    """Return whether a path exists, and raise the error if the file system does not answer this question.
+
+    ``Path.exists`` of Python 3.14 returns False after every error. A use of a device must not be overlooked because of
+    such an error.
+
+    Raises:
+        OSError: the file system did not answer, for example because a security module denied access.
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: the name contains a null character
+        return False
+    return True
+
+
 def device_number(folder: Path) -> int | None:
     """Return the device number in a node's folder. None means that the folder contains no number."""
     major, _, minor = (text(folder / "dev") or "").partition(":")
@@ -88,7 +104,7 @@ def find_node(major_minor: str, sys_root: Path = SYS_ROOT) -> Path:
 def find_disk(node: Path) -> Path:
     """Return the sysfs folder of the whole disk to which a node belongs. The node may be a partition."""
     resolved = node.resolve()
-    return resolved.parent if (resolved / "partition").exists() else resolved
+    return resolved.parent if is_there(resolved / "partition") else resolved
 
 
 def find_parts(node: Path) -> tuple[Path, ...]:
@@ -119,7 +135,7 @@ def takes_flushes(node: Path) -> bool:
 def find_pci_function(node: Path) -> Path | None:
     """Return the nearest PCI function above a disk, which is the NVMe drive itself or the host adapter."""
     for folder in (node.resolve(), *node.resolve().parents):
-        if (folder / "class").exists() and (folder / "subsystem").resolve().name == "pci":
+        if is_there(folder / "class") and (folder / "subsystem").resolve().name == "pci":
             return folder
     return None
 
@@ -127,9 +143,9 @@ def find_pci_function(node: Path) -> Path | None:
 def find_nvme_controller(disk: Path) -> Path | None:
     """Return the folder of an NVMe namespace's controller. With multipath, return the controller of the first path."""
     device = (disk / "device").resolve()
-    if (device / "transport").exists():
+    if is_there(device / "transport"):
         return device
-    paths = sorted(entry for entry in device.glob("nvme[0-9]*") if (entry / "transport").exists())
+    paths = sorted(entry for entry in device.glob("nvme[0-9]*") if is_there(entry / "transport"))
     return paths[0].resolve() if paths else None
 
 

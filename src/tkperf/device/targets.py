@@ -20,7 +20,7 @@ from tkperf.device.device_mapper import NAME_PREFIX, Mapping, Target, create_map
 from tkperf.device.identity import DeviceIdentity, file_system_of
 from tkperf.device.permit import ErasePermit, SetPermit, grant_set_permit
 from tkperf.device.purge import PurgeMethod, PurgeWatch, run_purge
-from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_node, wait_until
+from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_node, is_there, wait_until
 from tkperf.device.write_cache import WriteCache
 from tkperf.model.errors import DeviceError, reason_of
 from tkperf.model.record import NO_PURGE, OnNote, OnProgress, PurgeResult
@@ -114,7 +114,7 @@ class SegmentMapping:
         mapping, self._mapping = self._mapping, None
         mapping.let_go()
         node = SYS_ROOT / "dev/block" / mapping.number
-        if not wait_until(lambda: not node.exists(), limit_s=GONE_LIMIT_S, every_s=0.01):
+        if not wait_until(lambda: not is_there(node), limit_s=GONE_LIMIT_S, every_s=0.01):
             raise DeviceError(
                 f"another program still uses {mapping.node}, the mapping of the segments of "
                 f"{self.drive.identity.path}. Find the program with 'fuser -v {mapping.node}'. When the "
@@ -284,7 +284,7 @@ def _exists(path: Path) -> DeviceError:
 
 def is_dangling(path: Path) -> bool:
     """Return whether a path is a link whose target does not exist."""
-    return path.is_symlink() and not path.exists()
+    return path.is_symlink() and not is_there(path)
 
 
 def describe_dangling(path: Path) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
-from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, text
+from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, is_there, text
 from tkperf.model.errors import DeviceError, EngineError, TkperfError, reason_of
 from tkperf.system.process import Completed, run_command
 
@@ -88,7 +88,7 @@ def find_switch(identity: DeviceIdentity) -> Switch | None:
     if controller is not None:
         return NvmeSwitch(f"/dev/{controller.name}")
     for attribute in (*sorted(disk.glob("device/scsi_disk/*/cache_type")), disk / "cache_type"):
-        if attribute.exists():
+        if is_there(attribute):
             return SysfsSwitch(identity.path, attribute)
     return None
 

@@ -22,6 +22,7 @@ from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.permit import ErasePermit, refuse_objections
 from tkperf.device.purge import PurgeMethod, plan_purge, refuse_purge_under_way
 from tkperf.device.purge.ata import clear_left_password
+from tkperf.device.sysfs import is_there
 from tkperf.device.targets import (
     DriveTarget,
     SegmentMapping,
@@ -100,7 +101,7 @@ class DriveUnderTest(DeviceUnderTest):
         try:
             return measurable(path)
         except DeviceError as error:
-            if path.exists():
+            if is_there(path):
                 raise
             if is_dangling(path):
                 raise DeviceError(describe_dangling(path)) from None

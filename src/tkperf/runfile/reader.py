@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -66,13 +67,12 @@ class RunFile:
         self._meter = Meter(0)
         self._written_when_copied: bool | None = None
         with self._guard():
-            if path.is_dir() or not path.exists():
-                raise RunFileError(
-                    f"{path} is a folder: name a run file in it"
-                    if path.is_dir()
-                    else f"there is no run file {path}{_hint(path)}"
-                )
-            status = path.stat()
+            try:
+                status = path.stat()
+            except (FileNotFoundError, NotADirectoryError):
+                raise RunFileError(f"there is no run file {path}{_hint(path)}") from None
+            if stat.S_ISDIR(status.st_mode):
+                raise RunFileError(f"{path} is a folder: name a run file in it")
             content: bytes | None = None
             self.state = state_of(status)
             if own:

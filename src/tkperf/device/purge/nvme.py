@@ -28,7 +28,7 @@ from tkperf.device.purge.base import (
     run_tool,
     wait_for_end,
 )
-from tkperf.device.sysfs import find_nvme_controller
+from tkperf.device.sysfs import find_nvme_controller, is_there
 from tkperf.model.choices import NVME_PURGES
 from tkperf.model.errors import DeviceError, EngineError
 from tkperf.system.process import read_json_object
@@ -288,7 +288,7 @@ def _other_namespaces(disk: Path) -> tuple[str, ...]:
         entry.name
         for folder in {controller, disk.parent}
         for entry in folder.glob("nvme*n*")
-        if (entry / "dev").exists() and (entry / "queue").exists()
+        if is_there(entry / "dev") and is_there(entry / "queue")
     }
     return tuple(sorted(names - {disk.name}))
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from tkperf.device.sysfs import is_there
 from tkperf.model.errors import InputFileError, UsageError
 from tkperf.model.input_files import SETTINGS_BYTES, read_input
 from tkperf.model.strict import decode_strictly, quote_value
@@ -75,7 +76,7 @@ def load_raid_config(path: Path) -> RaidConfig:
     Raises:
         InputFileError: the file is faulty. The message names the file, the key and the fault.
     """
-    if not path.exists():
+    if not is_there(path):
         raise InputFileError(f"there is no RAID configuration file {path}. An example of such a file: {EXAMPLE}")
     text = read_input(path, what="the RAID configuration", limit_bytes=SETTINGS_BYTES)
     what = f"RAID configuration {path}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tkperf.device.hold import Handle
 from tkperf.device.raid.config import RaidConfig
-from tkperf.device.sysfs import number, text, wait_until
+from tkperf.device.sysfs import is_there, number, text, wait_until
 from tkperf.model.errors import DeviceError, EngineError, RefusedError
 from tkperf.model.record import OnProgress
 from tkperf.model.units import KIB, MIB, format_capacity
@@ -73,7 +73,7 @@ class MdadmSet:
         return int(min(usable) * self._config.data_members)
 
     def exists(self) -> bool:
-        return (self._sysfs / "md").exists()
+        return is_there(self._sysfs / "md")
 
     def refuse_taken_node(self) -> None:
         """Raise RefusedError if the device node already belongs to a set. tkperf did not create such a set."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tkperf.device.sysfs import device_number, exact_text, major_minor_of, text
+from tkperf.device.sysfs import device_number, exact_text, is_there, major_minor_of, text
 from tkperf.device.usage.mounts import Mount, unescape
 
 # Device and inode number of a file.
@@ -341,7 +341,7 @@ def find_silent_modules(sys_root: Path) -> list[str]:
     return [
         module
         for module, folder in EXPORTING_MODULES.items()
-        if (sys_root / "module" / module).exists() and not (sys_root / folder).exists()
+        if is_there(sys_root / "module" / module) and not is_there(sys_root / folder)
     ]
 
 

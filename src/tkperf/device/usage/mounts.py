@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from uuid import UUID
 
-from tkperf.device.sysfs import exact_text, find_disk, find_node, text, udev_properties
+from tkperf.device.sysfs import exact_text, find_disk, find_node, is_there, text, udev_properties
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 # Mount options that contain one folder each. The last two options exist since Linux 6.8.
@@ -228,7 +228,7 @@ def _disks_below(node: Path) -> Iterator[Path]:
     """Yield the physical disks below a node. The number of RAID, LVM and encryption layers between them is not
     limited.
     """
-    if not node.exists():
+    if not is_there(node):
         return
     disk = find_disk(node)
     slaves = [*(node / "slaves").glob("*"), *(disk / "slaves").glob("*")]
