@@ -315,6 +315,10 @@ CHECKS: tuple[tuple[str, Callable[[Release], None]], ...] = (
     ("wheels for arm64 of all dependencies", run_script("arm64", "scripts/arm64-wheels.sh")),
     ("lint, tests, core cases of the lab (make test)", run_script("test", "scripts/test.sh")),
     ("tests on each Python (make test-pythons)", run_script("pythons", "scripts/test-pythons.sh")),
+    (
+        "damaged input files, many more than in make test",
+        run_script("fuzz", "-c", ".venv/bin/python -m tests.fuzz.run --mutations 5000 --seed 7"),
+    ),
     ("all cases of the lab (make lab-full)", run_script("lab", "scripts/lab.sh", "full")),
     ("the documentation as a site (make docs)", run_script("docs", "scripts/docs.sh")),
     ("wheel and sdist, twice with the same bytes (make wheel)", build_twice("wheel")),

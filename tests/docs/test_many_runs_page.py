@@ -1,5 +1,5 @@
 """The queries in docs/how-to/many-runs.md answer questions about a fleet of drives. In the tests, DuckDB runs the
-queries over 1,000 runs.
+queries over 400 runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tkperf.procedures import SSD_TESTS
 from tkperf.render.dataset import Dataset, ExportedRun, build_dataset_tables, open_dataset
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/many-runs.md"
-RUNS = 1000
+RUNS = 400
 MODELS = ("Alpha", "Beta", "Gamma", "Delta")
 MONTHS = 10
 # The queries on the page have to find these drives, this firmware and this model.

@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.fuzz.kinds import KINDS
 from tkperf.model.errors import TkperfError
 
-MUTATIONS, SEED = 1000, 1
+MUTATIONS, SEED = 400, 1
 # The time limit for a case counts CPU time, so that a busy machine does not cause a timeout.
 MOST_CPU_S = 10.0
 # The limit for memory in addition to the memory that Python and its libraries have already mapped.

@@ -25,9 +25,11 @@ LONGEST_S = 240
 
 
 @contextmanager
-def measuring(folder: Path, drive: Path, confirm: str, *arguments: object) -> Iterator[Callable[[], Ended]]:
+def measuring(
+    folder: Path, drive: Path, confirm: str, *arguments: object, test: str = "iops"
+) -> Iterator[Callable[[], Ended]]:
     """Start a run and wait for its first step. Yield a function that waits for the end of the run."""
-    words = ("ssd", "case", drive, "--profile", PROFILE, "--output", folder, "--yes-destroy", confirm, "-ssdt", "iops")
+    words = ("ssd", "case", drive, "--profile", PROFILE, "--output", folder, "--yes-destroy", confirm, "-ssdt", test)
     options = ("--progress", "json", "--no-report", *arguments)
     reading, writing = os.pipe()
     with tempfile.TemporaryFile() as err, os.fdopen(reading) as events:
@@ -111,7 +113,6 @@ def mapped(drive: Drive, table: str) -> Iterator[Path]:
         shell("udevadm settle; dmsetup remove --retry case")
 
 
-@pytest.mark.core
 @pytest.mark.makes_trouble
 def test_io_errors_while_measuring(nvme: Drive, tmp_path: Path) -> None:
     """If the device begins to answer with I/O errors, the run ends. The message contains fio's own error text and the
@@ -153,7 +154,7 @@ def test_swapped_under_its_name(members: list[Drive], tmp_path: Path) -> None:
     numbers = other.sysfs("dev").replace(":", " ")
     before, confirmed_before = other.written_bytes(), 0
     try:
-        with measuring(tmp_path, drive.path, drive.serial) as wait:
+        with measuring(tmp_path, drive.path, drive.serial, test="writesat") as wait:
             shell(f"rm {drive.path} && mknod {drive.path} b {numbers}")
             confirmed_before = drive.written_bytes()
             ended = wait()

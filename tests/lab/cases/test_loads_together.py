@@ -201,7 +201,6 @@ def counted_flushes(device: Path) -> Iterator[Callable[[], int]]:
         looking.join()
 
 
-@pytest.mark.core
 def test_streams_reach_their_rates_and_the_device_counts_their_flushes(tmp_path: Path) -> None:
     """If the rates are below the limit of the device, each stream reaches its offered rate. The device counts exactly
     the flushes that the log stream issued. The log stream issues one flush after every fourth write.

@@ -32,15 +32,13 @@ def check_everything_measured(results: dict[str, Any], drive: Drive, names: tupl
     assert device["capacity_bytes"] == drive.size_bytes
 
 
-# In the core cases, each drive runs only one of the four tests. The iops test runs on the 4Kn namespace, in
-# test_purge.py.
-@pytest.mark.parametrize("names", [pytest.param(("writesat",), marks=pytest.mark.core, id="writesat"), ALL])
-def test_nvme(nvme: Drive, tmp_path: Path, names: tuple[str, ...]) -> None:
+# In the core cases, the SATA drive runs one of the four tests. An NVMe drive runs the iops test in test_purge.py.
+def test_nvme(nvme: Drive, tmp_path: Path) -> None:
     """An NVMe drive is purged with Format NVM, and the purge is verified. The write cache of the drive is off during
     the run and on again afterwards.
     """
-    results = measure(tmp_path, nvme, *(word for name in names for word in ("-ssdt", name)))
-    check_everything_measured(results, nvme, names)
+    results = measure(tmp_path, nvme)
+    check_everything_measured(results, nvme, ALL)
     device = results["info"]["device"]
     assert device["interface"] == "NVMe"
     assert device["link"] == "PCIe gen 1 x1"
@@ -66,7 +64,6 @@ def test_sata(sata: Drive, tmp_path: Path) -> None:
     assert sata.sysfs("queue/write_cache") == "write back"
 
 
-@pytest.mark.core
 def test_sas(sas: Drive, tmp_path: Path) -> None:
     """A SAS drive behind an mptsas adapter is measured. One test is enough, because the layers above the driver treat
     all drives in the same way.
