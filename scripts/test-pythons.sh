@@ -21,6 +21,10 @@ done
 # Tests of the lab, of installations and of the documentation do not depend on the Python or its packages.
 [ $# -gt 0 ] || set -- --ignore tests/lab --ignore tests/project --ignore tests/docs tests
 
+# Tests fork processes of pytest-xdist, which have threads. Python 3.15 reports this. tkperf itself forks only without
+# threads (tkperf.system.process.fork_early).
+forks="ignore:This process:DeprecationWarning"
+
 failed=0
 for python in $pythons; do
     if ! "$uv" venv --quiet --python "$python" "$work/found" 2>"$work/why"; then
@@ -42,7 +46,7 @@ for python in $pythons; do
             --output-file "$work/packages" pyproject.toml &&
             "$uv" pip install --quiet --python "$work/venv/bin/python" --requirement "$work/packages" \
                 --editable . --group dev httpx &&
-            "$work/venv/bin/python" -m pytest -q -p no:cacheprovider -W "$warnings" \
+            "$work/venv/bin/python" -m pytest -q -p no:cacheprovider -W "$warnings" -W "$forks" \
                 -m "not fio and not root" "$@"; then
             echo "test-pythons: $label: ok"
         else

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -105,6 +105,8 @@ def parse_profile(text: str, *, file: str) -> Profile:
     return profile
 
 
+# A start of tkperf decodes each shipped profile several times. The number of profiles of the user is small.
+@lru_cache(maxsize=32)
 def _decode_profile(text: str, *, file: str) -> Profile:
     document: Any = decode_strictly(
         lambda: tomllib.loads(shallow(text)),
