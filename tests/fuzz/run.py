@@ -88,7 +88,7 @@ def _limit_time() -> None:
     """Limit the CPU time of Python code with a signal. If library code does not return, the kernel ends the process."""
     signal.setitimer(signal.ITIMER_VIRTUAL, MOST_CPU_S)
     used_s = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-    resource.setrlimit(resource.RLIMIT_CPU, (int(used_s + 3 * MOST_CPU_S) + 1, -1))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used_s + 3 * MOST_CPU_S) + 1, resource.RLIM_INFINITY))
 
 
 def _limit_memory() -> None:
