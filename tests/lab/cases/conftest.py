@@ -166,6 +166,28 @@ def measure(folder: Path, drive: Drive, *arguments: object) -> dict[str, Any]:
     return results
 
 
+def run_without_purge(
+    folder: Path,
+    device: Path,
+    consent: object,
+    test: object,
+    *options: object,
+    profile: Path,
+    limit_s: float = COMMAND_LIMIT_S,
+) -> Path:
+    """Run one test on a device without a purge, and require that the run succeeds. Return the run file."""
+    words = ("ssd", "case", device, "--profile", profile, "--output", folder, "--test", test, "--no-purge")
+    ended = tkperf(*words, "--yes-destroy", consent, "--progress", "plain", *options, limit_s=limit_s)
+    assert ended.status == 0, ended.stderr
+    return folder / "case.tkperf"
+
+
+def add_figures(file: Path, name: str, figures: object) -> None:
+    """Add measured figures to a file that is kept after the lab machine has ended."""
+    kept = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps(kept | {name: figures}, indent=2) + "\n")
+
+
 _found: dict[str, Path] = {}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.lab.block_trace import compare, find_beyond, traced_reads
-from tests.lab.cases.conftest import Drive, Monitor, shell, tkperf
+from tests.lab.cases.conftest import Drive, Monitor, add_figures, run_without_purge, shell, tkperf
 from tests.lab.cases.test_numbers import null_device
 
 PROFILE = Path(__file__).parent / "accuracy.toml"
@@ -32,33 +32,10 @@ ANSWER_US, OUTSTANDING = 500_000, 16
 LONGEST_ANSWER_US = 100_000
 
 
-def keep(name: str, figures: object) -> None:
-    """Add the measured figures to the file that is kept after the lab machine has ended."""
-    kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-    FIGURES.write_text(json.dumps(kept | {name: figures}, indent=2) + "\n")
-
-
 def measured(folder: Path, device: Path, consent: object, *options: object) -> dict[str, Any]:
     """Return the only cell of a run: 4 KiB random reads in both rounds."""
-    ended = tkperf(
-        "ssd",
-        "case",
-        device,
-        "--profile",
-        PROFILE,
-        "--output",
-        folder,
-        "--test",
-        "iops",
-        "--no-purge",
-        "--yes-destroy",
-        consent,
-        "--progress",
-        "plain",
-        *options,
-    )
-    assert ended.status == 0, ended.stderr
-    results = json.loads(tkperf("show", "--json", folder / "case.tkperf").stdout)
+    run_file = run_without_purge(folder, device, consent, "iops", *options, profile=PROFILE)
+    results = json.loads(tkperf("show", "--json", run_file).stdout)
     (cell,) = results["tests"][0]["sections"][0]["cells"]
     assert isinstance(cell["all"], dict)
     return cell["all"]
@@ -73,7 +50,7 @@ def test_iops_of_a_throttled_drive(scsi: Drive, monitor: Monitor, tmp_path: Path
     """
     with monitor.throttled(scsi.serial, iops=known_iops):
         cell = measured(tmp_path, scsi.path, scsi.serial, "--iodepth", THROTTLED[known_iops])
-    keep(f"throttled to {known_iops} IOPS", {"known": known_iops, "measured": cell["iops"]})
+    add_figures(FIGURES, f"throttled to {known_iops} IOPS", {"known": known_iops, "measured": cell["iops"]})
     assert cell["iops"] == pytest.approx(known_iops, rel=MOST_RATE_ERROR)
 
 
@@ -84,7 +61,8 @@ def test_iops_of_a_drive_of_known_answer_time(tmp_path: Path) -> None:
     known_iops = OUTSTANDING / (ANSWER_US / 1e6)
     with null_device(ANSWER_US, places=4 * OUTSTANDING) as device:
         cell = measured(tmp_path, device, device)
-    keep(
+    add_figures(
+        FIGURES,
         f"null_blk, {ANSWER_US / 1000:.0f} ms",
         {"known": known_iops, "measured": cell["iops"], "latency_mean_us": cell["latency_mean_us"]},
     )
@@ -112,7 +90,7 @@ def test_latencies_against_the_kernels_trace(tmp_path: Path) -> None:
                 tmp_path, device, consent, "--numjobs", 2, "--iodepth", 16, "--engine", "libaio", "--runtime", 15
             )
     figures = compare(cell, latencies)
-    keep("against the kernel's trace", figures)
+    add_figures(FIGURES, "against the kernel's trace", figures)
     # If the emulated CPU pauses once, sixteen I/Os are late at the same time. The host causes this pause, which affects
     # only percentiles beyond p99.
     figures.pop("p99.9_us", None)

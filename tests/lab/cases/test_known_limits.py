@@ -6,12 +6,11 @@ together cannot exceed this number. A null_blk device handles all I/Os at the sa
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.lab.cases.conftest import Drive, Monitor, tkperf
+from tests.lab.cases.conftest import Drive, Monitor, add_figures, run_without_purge
 from tests.lab.cases.test_numbers import null_device
 from tkperf import open_run
 from tkperf.analysis import results
@@ -23,38 +22,14 @@ FIGURES = Path("/lab/known_limits.json")
 RUN_LIMIT_S = 1500
 THROTTLED_IOPS = 240
 # The device handles many more I/Os at the same time than all loads together issue. The emulated CPU adds a few
-# milliseconds to each I/O, so the answer time must be much longer.
+# milliseconds to each I/O, so the response time must be much longer.
 ANSWER_US, PLACES = 200_000, 256
 MOST_FACTOR_ERROR = 0.05
 
 
-def keep(name: str, figures: object) -> None:
-    """Add the measured figures to the file that is kept after the lab machine has ended."""
-    kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-    FIGURES.write_text(json.dumps(kept | {name: figures}, indent=2) + "\n")
-
-
 def run_test(folder: Path, device: Path, consent: object, test: str) -> results.TestResult:
     """Run one test of the profile, and return its results."""
-    ended = tkperf(
-        "ssd",
-        "case",
-        device,
-        "--profile",
-        PROFILE,
-        "--output",
-        folder,
-        "--test",
-        test,
-        "--no-purge",
-        "--yes-destroy",
-        consent,
-        "--progress",
-        "plain",
-        limit_s=RUN_LIMIT_S,
-    )
-    assert ended.status == 0, ended.stderr
-    with open_run(folder / "case.tkperf") as run_file:
+    with open_run(run_without_purge(folder, device, consent, test, profile=PROFILE, limit_s=RUN_LIMIT_S)) as run_file:
         (result,) = analyse(run_file.record()).tests
     return result
 
@@ -67,7 +42,8 @@ def test_the_limit_of_reads_during_writes(nvme: Drive, monitor: Monitor, tmp_pat
     with monitor.throttled(f"{nvme.serial}-1", iops=THROTTLED_IOPS):
         result = run_test(tmp_path, nvme.path, nvme.serial, "interference")
     (grid,) = (grid for section in result.sections if (grid := build_grid(section)) is not None)
-    keep(
+    add_figures(
+        FIGURES,
         "interference",
         {
             "throttled_iops": THROTTLED_IOPS,
@@ -91,7 +67,8 @@ def test_neighbours_that_share_nothing(tmp_path: Path) -> None:
     with null_device(ANSWER_US, places=PLACES) as device:
         result = run_test(tmp_path, device, device, "neighbours")
     effects = find_neighbours(result.sections)
-    keep(
+    add_figures(
+        FIGURES,
         "neighbours",
         {
             effect.name: [effect.factor, effect.uncertainty and [effect.uncertainty.low, effect.uncertainty.high]]

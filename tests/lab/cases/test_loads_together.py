@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.cases.conftest import Drive, Monitor, shell, tkperf
+from tests.lab.cases.conftest import Drive, Monitor, run_without_purge, shell, tkperf
 from tests.lab.cases.test_numbers import null_device
 
 PROFILE = Path(__file__).parent / "lab.toml"
@@ -139,25 +139,8 @@ def run_together(
         f'[[phases]]\nkind = "rounds"\nsection = "Together"\ntogether = [{names}]\n'
         f"step_s = {step_s}\nrounds = {rounds}\n"
     )
-    ended = tkperf(
-        "ssd",
-        "case",
-        device,
-        "--profile",
-        PROFILE,
-        "--output",
-        folder,
-        "--test",
-        folder / "own.toml",
-        "--no-purge",
-        "--yes-destroy",
-        consent,
-        "--progress",
-        "plain",
-        *more,
-    )
-    assert ended.status == 0, ended.stderr
-    with closing(sqlite3.connect(folder / "case.tkperf")) as db:
+    run_file = run_without_purge(folder, device, consent, folder / "own.toml", *more, profile=PROFILE)
+    with closing(sqlite3.connect(run_file)) as db:
         rows = db.execute(
             "SELECT name, sum(duration_s), sum(stream.read_ios + stream.write_ios), sum(flush_ios), "
             "sum(flush_latency_sum_ns), sum(trim_bytes) "
