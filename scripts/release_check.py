@@ -316,7 +316,7 @@ CHECKS: tuple[tuple[str, Callable[[Release], None]], ...] = (
     ("lint, tests, core cases of the lab (make test)", run_script("test", "scripts/test.sh")),
     ("tests on each Python (make test-pythons)", run_script("pythons", "scripts/test-pythons.sh")),
     (
-        "damaged input files, many more than in make test",
+        "more damaged input files than in make test",
         run_script("fuzz", "-c", ".venv/bin/python -m tests.fuzz.run --mutations 5000 --seed 7"),
     ),
     ("all cases of the lab (make lab-full)", run_script("lab", "scripts/lab.sh", "full")),

@@ -21,8 +21,8 @@ done
 # Tests of the lab, of installations and of the documentation do not depend on the Python or its packages.
 [ $# -gt 0 ] || set -- --ignore tests/lab --ignore tests/project --ignore tests/docs tests
 
-# Tests fork processes of pytest-xdist, which have threads. Python 3.15 reports this. tkperf itself forks only without
-# threads (tkperf.system.process.fork_early).
+# Some tests fork a process that has threads. Python 3.12 and newer report this. tkperf itself forks only while it has
+# one Python thread (tkperf.system.process.fork_early).
 forks="ignore:This process:DeprecationWarning"
 
 failed=0

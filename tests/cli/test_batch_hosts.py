@@ -233,7 +233,7 @@ def test_a_typed_answer_begins_on_all_hosts_and_one_with_a_full_disk_waits(lab: 
         wait_until(runs_fio, lambda: terminal.text)
         lab3.run("sh", "-c", "cat /dev/zero > /var/lib/fill 2> /dev/null || true")
         wait_until(lambda: not runs_fio(), lambda: terminal.text)
-        # On a busy host, the batch hears of the beginning of the run only after the disk is full.
+        # On a busy host, the batch may learn only after the disk is full that the run has begun.
         wait_until(lambda: state(folder).drives[0].stage is DriveStage.RUNNING, lambda: terminal.text)
         lab3.run("rm", "/var/lib/fill")
         assert terminal.wait() == 0, terminal.text

@@ -199,6 +199,8 @@ def test_mistakes_show_before_the_run(tmp_path: Path, options: tuple[str, ...], 
     [
         ("--mail", "me@[example"),
         ("--mail", "nobody"),
+        ("--mail", "<a@example.org>"),
+        ("--mail", "a@example..org"),
         ("--mail-from", "x@y\nBcc: z@z"),
         ("--smtp", "example..org"),
         ("--smtp", "example.org:0"),

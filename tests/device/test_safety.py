@@ -23,12 +23,12 @@ from tkperf.device.identity import DeviceIdentity, TargetKind, identify, is_same
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import plan_purge, run_purge
 from tkperf.device.safety import Reason, find_objections
-from tkperf.device.sysfs import is_there
 from tkperf.engine import ChosenEngine
 from tkperf.engine.device_engine import PermittedDevice
 from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.model.errors import DeviceError, RefusedError
+from tkperf.model.input_files import is_there
 from tkperf.model.phases import Fill
 from tkperf.model.workload import Access, ActiveRange, Workload
 
@@ -37,7 +37,7 @@ MakeLoop = Callable[..., Path]
 
 def test_a_path_that_cannot_be_examined_is_not_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the file system does not say whether a path exists, the error is raised. Path.exists() of Python 3.14 returns
-    False in this case, so the code about devices does not call it.
+    False in this case, so the code in tkperf.device does not call it.
     """
     assert is_there(tmp_path)
     assert not is_there(tmp_path / "none")
@@ -56,7 +56,7 @@ def test_a_path_that_cannot_be_examined_is_not_absent(tmp_path: Path, monkeypatc
         for path in sorted(Path(device.__file__).parent.rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "exists"
-        # MdadmSet has a function of its own with this name, and os.path.exists selects a path that can be opened.
+        # MdadmSet has its own method with this name. os.path.exists is used only to select a path that can be opened.
         if ast.unparse(node.func.value) not in ("self", "os.path")
     ]
     assert calls == []

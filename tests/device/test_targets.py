@@ -64,10 +64,12 @@ def test_a_link_to_nothing_is_called_one(tmp_path: Path) -> None:
     """If the path is a link without a target, the error names the link and the missing target, with and without a size.
     No file is created at the target.
     """
-    link = tmp_path / "link.img"
+    link, loop = tmp_path / "link.img", tmp_path / "loop.img"
     link.symlink_to("nowhere.img")
-    for size in ("1GiB", None):
-        with pytest.raises(DeviceError) as refused:
-            make_plan("ssd", link, size=size, profile="quick")
-        assert f"{link} is a link to nowhere.img, which does not exist" in str(refused.value)
+    loop.symlink_to("loop.img")
+    for path, target in ((link, "nowhere.img"), (loop, "loop.img")):
+        for size in ("1GiB", None):
+            with pytest.raises(DeviceError) as refused:
+                make_plan("ssd", path, size=size, profile="quick")
+            assert f"{path} is a link to {target}, which does not exist" in str(refused.value)
     assert not (tmp_path / "nowhere.img").exists()

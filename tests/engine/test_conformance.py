@@ -279,8 +279,8 @@ def test_a_fill_writes_all_of_it_and_its_follower_begins_at_its_end(rig: Rig) ->
     second = measure(rig, SECOND)
     assert filled.measurement.write.bytes == 2 * RANGE_BYTES
     require_handed_over(rig, filled, second, None)
-    # The end of the fill is its beginning plus its duration, and the beginning is uncertain by the time in which fio
-    # may have started without I/O.
+    # The end of the fill is computed as its beginning plus its duration. The beginning is uncertain, because fio may
+    # begin later than it was released.
     begun_s = filled.started_s if filled.earliest_s is None else filled.earliest_s
     assert second.started_s >= begun_s + filled.measurement.duration_s - 0.02
 

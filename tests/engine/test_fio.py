@@ -303,7 +303,7 @@ def test_a_fio_that_writes_its_last_report_is_not_asked_for_another(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If the helper thread of fio has ended, tkperf sends no signal to fio, because the signal would kill this fio. On
-    a busy host, tkperf can notice the end of the jobs as late as this.
+    a busy host, tkperf may notice only then that the jobs have ended.
     """
     engine = make_engine()
     process = wait_for(engine, Step(workload=workload(), duration_s=0.3))

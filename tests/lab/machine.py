@@ -132,8 +132,8 @@ def _boot(
         "-accel",
         accelerator,
         "-cpu",
-        # Emulated, "rep movsb" copies each byte by itself. Without the flag, the kernel of the machine copies and
-        # clears memory in larger units.
+        # Under emulation, "rep movsb" copies one byte at a time. Without the CPU flag erms, the kernel of the machine
+        # copies and clears memory in larger units.
         "host" if accelerator == "kvm" else "max,-erms",
         "-smp",
         # On a busy host, a machine with two emulated CPUs needs twice as much CPU time for the same cases as a machine

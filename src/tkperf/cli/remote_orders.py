@@ -75,6 +75,7 @@ from tkperf.model.batch_state import BatchState, DriveStage, DriveState
 from tkperf.model.choices import BATCH_SUFFIX, RUN_FILE_SUFFIX
 from tkperf.model.decoding import decode_json
 from tkperf.model.errors import EngineError, RefusedError, RunFileError, TkperfError, reason_of
+from tkperf.model.input_files import is_there
 from tkperf.model.units import drop_controls
 from tkperf.model.version import __version__
 from tkperf.page.batch.batch_plan_page import describe_groups, describe_neighbours
@@ -186,11 +187,11 @@ def _begin(order: Begin, lines: Lines[ToHost], caller_uid: int) -> None:
     name = order.request.name
     require_no_commands(order.request, caller_uid)
     ledger = _ledger_of(name)
-    if ledger.parent.exists():
+    if is_there(ledger.parent):
         require_own_batch(ledger.parent, caller_uid)
     options = _options(order.options, name)
     prompt = _RemoteConsent(lines)
-    if order.resumes and ledger.exists():
+    if order.resumes and is_there(ledger):
         state = read_batch(ledger)
         names = [drive.shown.name for drive in state.drives]
         if names != [drive.name for drive in order.request.drives]:

@@ -173,7 +173,7 @@ def smtp_login() -> tuple[str, str] | None:
 
 
 def _is_mail_address(text: str) -> bool:
-    """Return whether a text is exactly one address that the header of a mail can contain."""
+    """Return whether a text is exactly one address in the form in which the header of a mail contains it."""
     if not re.fullmatch(r"[^@\s,;]+@[^@\s,;]+", text):
         return False
     message = EmailMessage()

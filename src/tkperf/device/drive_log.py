@@ -14,17 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.sysfs import (
-    SYS_ROOT,
-    device_number,
-    find_disk,
-    find_node,
-    find_nvme_controller,
-    is_there,
-    number,
-    text,
-)
+from tkperf.device.sysfs import SYS_ROOT, device_number, find_disk, find_node, find_nvme_controller, number, text
 from tkperf.model.errors import EngineError, reason_of
+from tkperf.model.input_files import is_there
 from tkperf.model.telemetry import drive_reading, smartctl
 from tkperf.model.telemetry.drive_reading import DriveFacts, LogDocument, Reading, read_temperature
 from tkperf.system.process import PACKAGES, Completed, RunTool, find_program, run_command

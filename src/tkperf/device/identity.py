@@ -30,7 +30,6 @@ from tkperf.device.sysfs import (
     find_node,
     find_nvme_controller,
     find_selected,
-    is_there,
     major_minor_of,
     number,
     text,
@@ -39,6 +38,7 @@ from tkperf.device.sysfs import (
 from tkperf.device.usage.kernel import DEV_ROOT, LoopBacking, ask_backing, ask_loop
 from tkperf.device.usage.mounts import find_mounted_path, read_mounts
 from tkperf.model.errors import DeviceError, reason_of
+from tkperf.model.input_files import is_there
 from tkperf.model.same_device import When, find_differences, is_unique_name
 
 

@@ -14,17 +14,9 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.links import read_link
-from tkperf.device.sysfs import (
-    SYS_ROOT,
-    find_disk,
-    find_node,
-    find_nvme_controller,
-    find_pci_function,
-    is_there,
-    number,
-    text,
-)
+from tkperf.device.sysfs import SYS_ROOT, find_disk, find_node, find_nvme_controller, find_pci_function, number, text
 from tkperf.model.errors import EngineError
+from tkperf.model.input_files import is_there
 from tkperf.system.process import RunTool, read_json_object, run_command
 
 TOOL_LIMIT_S = 30.0

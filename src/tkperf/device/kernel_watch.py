@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_disk, is_there
+from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_disk
 from tkperf.model.disturbance.io import Counts, DeviceLook
+from tkperf.model.input_files import is_there
 
 # tkperf compares the byte counts of fio with the kernel's counters at the same moment. With an interval of 0.02 s
 # between readings, this comparison is exact enough.

@@ -7,7 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tkperf.device.sysfs import binary, find_nvme_controller, find_pci_function, is_there, number, text
+from tkperf.device.sysfs import binary, find_nvme_controller, find_pci_function, number, text
+from tkperf.model.input_files import is_there
 
 # Generations of PCIe. The key is the transfer rate of a lane in GT/s. The second value is the share of bits that are
 # data after line encoding. The encodings are 8b/10b, 128b/130b, and flits of 256 bytes with 236 bytes of packets (PCI

@@ -25,7 +25,6 @@ from tkperf.device.sysfs import (
     find_node,
     find_parts,
     find_zone_model,
-    is_there,
     major_minor_of,
     number,
     text,
@@ -34,6 +33,7 @@ from tkperf.device.usage.kernel import stat_named
 from tkperf.device.usage.mounts import find_btrfs_members, find_system_disks, read_mounts
 from tkperf.device.usage.processes import How, describe_process, is_ours
 from tkperf.model.errors import DeviceError, reason_of
+from tkperf.model.input_files import is_there
 from tkperf.model.units import on_one_line
 
 # The programs that create device-mapper devices. The key is the beginning of dm/uuid.

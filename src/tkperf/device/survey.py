@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
-from tkperf.device.sysfs import PROC_ROOT, SYS_ROOT, find_disk, is_there, text
+from tkperf.device.sysfs import PROC_ROOT, SYS_ROOT, find_disk, text
 from tkperf.device.usage.kernel import (
     Export,
     FileId,
@@ -39,6 +39,7 @@ from tkperf.device.usage.mounts import (
 )
 from tkperf.device.usage.processes import ProcessSurvey, describe_process, is_kernel_thread, look_at_processes
 from tkperf.device.usage.target_nodes import TargetNodes, find_target_nodes
+from tkperf.model.input_files import is_there
 from tkperf.model.units import on_one_line
 from tkperf.system.host import FileLock, read_locks, require_descriptors
 from tkperf.system.installation import CONTAINER_FILES, NAMED_CONTAINER_FILE

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
 
+from tkperf.model.input_files import is_there
+
 SYS_ROOT = Path("/sys")
 PROC_ROOT = Path("/proc")
 # The unit of the kernel's sizes and offsets. It does not depend on the sector size of the device.
@@ -58,22 +60,6 @@ def find_selected(words: str | None) -> str | None:
     if words is None or "[" not in words:
         return words
     return words.partition("[")[2].partition("]")[0]
-
-
-def is_there(path: Path) -> bool:
-    """Return whether a path exists, and raise the error if the file system does not answer this question.
-
-    ``Path.exists`` of Python 3.14 returns False after every error. A use of a device must not be overlooked because of
-    such an error.
-
-    Raises:
-        OSError: the file system did not answer, for example because a security module denied access.
-    """
-    try:
-        path.stat()
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: the name contains a null character
-        return False
-    return True
 
 
 def device_number(folder: Path) -> int | None:

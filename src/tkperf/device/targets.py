@@ -20,9 +20,10 @@ from tkperf.device.device_mapper import NAME_PREFIX, Mapping, Target, create_map
 from tkperf.device.identity import DeviceIdentity, file_system_of
 from tkperf.device.permit import ErasePermit, SetPermit, grant_set_permit
 from tkperf.device.purge import PurgeMethod, PurgeWatch, run_purge
-from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_node, is_there, wait_until
+from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_node, wait_until
 from tkperf.device.write_cache import WriteCache
 from tkperf.model.errors import DeviceError, reason_of
+from tkperf.model.input_files import is_there
 from tkperf.model.record import NO_PURGE, OnNote, OnProgress, PurgeResult
 from tkperf.model.segments import Segments
 from tkperf.model.units import MIB, format_capacity

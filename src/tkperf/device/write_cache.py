@@ -15,8 +15,9 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
-from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, is_there, text
+from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, text
 from tkperf.model.errors import DeviceError, EngineError, TkperfError, reason_of
+from tkperf.model.input_files import is_there
 from tkperf.system.process import Completed, run_command
 
 CACHE_LIMIT_S = 30.0

@@ -237,8 +237,8 @@ class FioProcess:
         """Make fio report immediately, and accept the report if it arrives before the deadline.
 
         The helper thread of fio reports within 2 ms, even while fio ends its jobs. If this thread has ended, the
-        function does not ask: fio writes its last report at that time, and then frees the memory that the handler of
-        the signal uses. The signal would end such a fio with SIGSEGV or SIGABRT (fio 3.33 to 3.41, helper_thread.c).
+        function does not ask. fio then writes its last report and frees the memory that the signal handler uses. A
+        signal after that would end fio with SIGSEGV or SIGABRT (``helper_thread.c`` of fio 3.33 to 3.42).
         """
         if self.released_s is None or self.ended or self._helper_ended:
             return

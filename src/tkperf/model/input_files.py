@@ -88,6 +88,26 @@ def _require_below(opened: str) -> None:
         raise OSError(errno.ELOOP, "a symbolic link leads to a place outside the served folders")
 
 
+def is_there(path: Path) -> bool:
+    """Return whether a path exists, and raise the error if the file system does not answer this question.
+
+    ``Path.exists`` in Python 3.14 returns False after every error. tkperf must not overlook a use of a device because
+    of such an error.
+
+    Raises:
+        OSError: the file system did not answer, for example because a security module denied access.
+    """
+    try:
+        path.stat()
+    except ValueError:  # the name contains a null character
+        return False
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return False
+        raise
+    return True
+
+
 def is_toml_path(name_or_path: str) -> bool:
     """Return whether a profile or test is given as a path to a file. A path contains a ``/`` or ends with ``.toml``."""
     return "/" in name_or_path or name_or_path.endswith(".toml")

@@ -22,7 +22,6 @@ from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.permit import ErasePermit, refuse_objections
 from tkperf.device.purge import PurgeMethod, plan_purge, refuse_purge_under_way
 from tkperf.device.purge.ata import clear_left_password
-from tkperf.device.sysfs import is_there
 from tkperf.device.targets import (
     DriveTarget,
     SegmentMapping,
@@ -39,6 +38,7 @@ from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.device_engine import PermittedDevice
 from tkperf.engine.registry import find_engine
 from tkperf.model.errors import DeviceError, RefusedError, TkperfError, UsageError
+from tkperf.model.input_files import is_there
 from tkperf.model.record import RunNote
 from tkperf.model.segments import Segments, draw_segments
 from tkperf.pipeline.consent import Consent, permitted

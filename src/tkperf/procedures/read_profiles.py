@@ -105,7 +105,7 @@ def parse_profile(text: str, *, file: str) -> Profile:
     return profile
 
 
-# A start of tkperf decodes each shipped profile several times. The number of profiles of the user is small.
+# When tkperf starts, it decodes each shipped profile several times. Users have few profiles of their own.
 @lru_cache(maxsize=32)
 def _decode_profile(text: str, *, file: str) -> Profile:
     document: Any = decode_strictly(

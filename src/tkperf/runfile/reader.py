@@ -69,7 +69,7 @@ class RunFile:
         with self._guard():
             try:
                 status = path.stat()
-            except (FileNotFoundError, NotADirectoryError):
+            except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a null character
                 raise RunFileError(f"there is no run file {path}{_hint(path)}") from None
             if stat.S_ISDIR(status.st_mode):
                 raise RunFileError(f"{path} is a folder: name a run file in it")

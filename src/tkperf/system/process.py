@@ -182,7 +182,10 @@ def run_command(
     until_s = time.monotonic() + timeout_s
     interrupted = ended = False
     try:
-        while not ended:
+        # In "while not ended", no handler would cover the jump back (Python 3.12 and newer).
+        while True:
+            if ended:
+                break
             try:
                 ended = _wait(process, until_s)
                 if not ended and time.monotonic() >= until_s:

@@ -38,7 +38,7 @@ def test_nvme(nvme: Drive, tmp_path: Path) -> None:
     the run and on again afterwards.
     """
     results = measure(tmp_path, nvme)
-    check_everything_measured(results, nvme, ALL)
+    check_everything_measured(results, nvme)
     device = results["info"]["device"]
     assert device["interface"] == "NVMe"
     assert device["link"] == "PCIe gen 1 x1"

@@ -28,9 +28,10 @@ from tkperf.device.purge.base import (
     run_tool,
     wait_for_end,
 )
-from tkperf.device.sysfs import find_nvme_controller, is_there
+from tkperf.device.sysfs import find_nvme_controller
 from tkperf.model.choices import NVME_PURGES
 from tkperf.model.errors import DeviceError, EngineError
+from tkperf.model.input_files import is_there
 from tkperf.system.process import read_json_object
 
 # The specifications of drives state that a format ends within minutes. Drives that overwrite their data need hours.

@@ -16,8 +16,9 @@ from tkperf.device.purge.base import NO_WATCH, Offer, PurgeMethod, PurgeRefusal,
 from tkperf.device.purge.generic import offer_command, offer_discard, offer_hole_punching
 from tkperf.device.purge.nvme import find_nvme_sanitize, offer_nvme
 from tkperf.device.purge.scsi import find_scsi_erase, offer_scsi
-from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, is_there
+from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller
 from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
+from tkperf.model.input_files import is_there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,8 @@ from typing import Literal
 
 import msgspec
 
-from tkperf.device.sysfs import is_there
 from tkperf.model.errors import InputFileError, UsageError
-from tkperf.model.input_files import SETTINGS_BYTES, read_input
+from tkperf.model.input_files import SETTINGS_BYTES, is_there, read_input
 from tkperf.model.strict import decode_strictly, quote_value
 
 # The smallest number of members for each level. mdadm accepts fewer members for some levels, but such a set does not

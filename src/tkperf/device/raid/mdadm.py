@@ -9,8 +9,9 @@ from pathlib import Path
 
 from tkperf.device.hold import Handle
 from tkperf.device.raid.config import RaidConfig
-from tkperf.device.sysfs import is_there, number, text, wait_until
+from tkperf.device.sysfs import number, text, wait_until
 from tkperf.model.errors import DeviceError, EngineError, RefusedError
+from tkperf.model.input_files import is_there
 from tkperf.model.record import OnProgress
 from tkperf.model.units import KIB, MIB, format_capacity
 from tkperf.system.process import Completed, find_program, run_command

@@ -133,8 +133,9 @@ def _purge_in_parallel(members: Sequence[Member], on_progress: OnProgress, on_no
     interruption may occur at any point of this function. Each note therefore stays in the list ``notes``, and the
     purging thread checks repeatedly whether its note was recorded.
 
-    This function contains no comprehension with a condition. From Python 3.12 on, an exception that a signal causes at
-    the jump after such a condition leaves the function without any of its handlers.
+    This function contains no condition directly before a jump back (in a comprehension, in ``while CONDITION``, or in
+    an ``if`` at the end of a loop). From Python 3.12 on, no handler of the function covers such a jump. If a signal
+    raises an exception there, the exception leaves the function at once.
     """
     notes: list[_Note] = []
     shares: list[float | None] = [None] * len(members)

@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tkperf.device.sysfs import device_number, exact_text, is_there, major_minor_of, text
+from tkperf.device.sysfs import device_number, exact_text, major_minor_of, text
 from tkperf.device.usage.mounts import Mount, unescape
+from tkperf.model.input_files import is_there
 
 # Device and inode number of a file.
 FileId = tuple[int, int]

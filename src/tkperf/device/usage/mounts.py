@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from uuid import UUID
 
-from tkperf.device.sysfs import exact_text, find_disk, find_node, is_there, text, udev_properties
+from tkperf.device.sysfs import exact_text, find_disk, find_node, text, udev_properties
+from tkperf.model.input_files import is_there
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 # Mount options that contain one folder each. The last two options exist since Linux 6.8.
