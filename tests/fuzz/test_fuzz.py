@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
 
 from tests.fuzz import kinds
 from tests.fuzz.run import MUTATIONS, SEED, find_failures
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _vega_in_cache() -> None:
+    """Store the libraries of reports in the cache folder. V8 joins them, and reserves more memory than a case may use."""
+    joined = "from tkperf.render.html import _vega_bundle; _vega_bundle()"
+    subprocess.run([sys.executable, "-c", joined], check=True)
 
 
 @pytest.mark.parametrize("kind", kinds.KINDS)
