@@ -15,7 +15,7 @@ from tests.fuzz.run import MUTATIONS, SEED, find_failures
 
 @pytest.fixture(scope="module", autouse=True)
 def _vega_in_cache() -> None:
-    """Store the libraries of reports in the cache folder. V8 joins them, and reserves more memory than a case may use."""
+    """Store the libraries of reports in the cache folder. V8 joins them, and needs more memory than a case may use."""
     joined = "from tkperf.render.html import _vega_bundle; _vega_bundle()"
     subprocess.run([sys.executable, "-c", joined], check=True)
 
