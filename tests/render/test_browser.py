@@ -187,6 +187,29 @@ def test_the_way_back_closes_a_cell(visit: Visit) -> None:
 
 
 @pytest.mark.report_of("iops")
+def test_a_cell_remains_open_when_the_event_of_its_closing_is_late(visit: Visit) -> None:
+    """The browser reports with its next frame that a dialog was closed. On a busy host, the reader may have opened the
+    cell again before.
+    """
+    visit.open()
+    visit.page.locator(f"td button[data-cell='{CELL}']").click()
+    visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
+    visit.page.evaluate(
+        """() => document.getElementById("cell").addEventListener("close", (event) => {
+            if (event.isTrusted) event.stopImmediatePropagation();
+        }, true)"""
+    )
+    visit.page.go_back()
+    visit.page.wait_for_selector("dialog:not([open])", state="attached")
+    visit.page.go_forward()
+    visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
+    visit.page.evaluate("""() => document.getElementById("cell").dispatchEvent(new Event("close"))""")
+    assert visit.page.url == f"{visit.path.as_uri()}#{CELL}"
+    assert visit.count(f"dialog[data-shown='{CELL}']") == 1
+    assert visit.said == []
+
+
+@pytest.mark.report_of("iops")
 def test_a_link_opens_a_cell(visit: Visit) -> None:
     """A link to a cell opens the cell, so a reviewer can send a reference to a single cell."""
     visit.open(f"#{CELL}")

@@ -3,7 +3,7 @@
 
 const dialog = document.getElementById("cell");
 const inDialog = (selector) => dialog.querySelector(selector);
-let pushed = false, openedBy = null, turn = 0;
+let inUse = false, pushed = false, openedBy = null, turn = 0;
 
 async function show(address, by = document.activeElement) {
   const { key, part, mark } = parse(address);
@@ -17,6 +17,7 @@ async function show(address, by = document.activeElement) {
     pushed ||= !dialog.open;
   }
   if (!dialog.open) {
+    inUse = true;
     openedBy = by;
     dialog.showModal();
     dialog.scrollTop = 0;
@@ -176,21 +177,27 @@ function step(by) {
   if (option) showPart(option.value);
 }
 
+// Ends the use of the dialog without a change of the history.
+function leave() {
+  turn += 1;
+  inUse = pushed = false;
+  delete dialog.dataset.shown;
+  dialog.close();
+  openedBy?.focus();
+  openedBy = null;
+}
+
 if (dialog) {
   inDialog("#cell-scope").addEventListener("change", ({ target }) => showPart(target.value));
   inDialog("#cell-before").addEventListener("click", () => step(-1));
   inDialog("#cell-after").addEventListener("click", () => step(1));
   dialog.addEventListener("close", () => {
-    turn += 1;
-    delete dialog.dataset.shown;
-    if (pushed) {
-      pushed = false;
-      history.back();
-    } else {
-      history.replaceState(null, "", location.pathname + location.search);
-    }
-    openedBy?.focus();
-    openedBy = null;
+    // The event arrives with the next frame. Until then, the reader may have gone back and forward again.
+    if (!inUse || dialog.open) return;
+    const goBack = pushed;
+    leave();
+    if (goBack) history.back();
+    else history.replaceState(null, "", location.pathname + location.search);
   });
   dialog.addEventListener("click", ({ target }) => {
     // A click outside the dialog closes it.

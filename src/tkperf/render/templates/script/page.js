@@ -11,10 +11,7 @@ const leadsTo = (address) => address && allCells()[parse(address).key];
 addEventListener("popstate", () => {
   const address = fromAddress();
   if (leadsTo(address)) show(address);
-  else if (dialog?.open) {
-    pushed = false;
-    dialog.close();
-  }
+  else if (dialog?.open) leave();
 });
 
 // The part of the page at the reader's position is marked in the navigation. On a phone, the navigation scrolls to
