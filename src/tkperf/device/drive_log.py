@@ -14,7 +14,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.sysfs import SYS_ROOT, device_number, find_disk, find_node, find_nvme_controller, number, text
+from tkperf.device.sysfs import (
+    SYS_ROOT,
+    device_number,
+    find_disk,
+    find_node,
+    find_nvme_controller,
+    is_scsi,
+    number,
+    text,
+)
 from tkperf.model.errors import EngineError, reason_of
 from tkperf.model.input_files import is_there
 from tkperf.model.telemetry import drive_reading, smartctl
@@ -287,7 +296,7 @@ def _choose_tool(disk: Path, name: str, run: RunTool) -> tuple[NvmeTool | Smartc
     is_nvme = find_nvme_controller(disk) is not None
     if is_nvme and find_program("nvme") is not None:
         return NvmeTool(name, run), None
-    if not is_nvme and not is_there(disk / "device/scsi_level"):
+    if not is_nvme and not is_scsi(disk):
         return None, None
     if find_program("smartctl") is not None:
         return SmartctlTool(name, run), None

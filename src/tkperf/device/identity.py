@@ -30,6 +30,7 @@ from tkperf.device.sysfs import (
     find_node,
     find_nvme_controller,
     find_selected,
+    is_scsi,
     major_minor_of,
     number,
     text,
@@ -72,7 +73,7 @@ def read_unit(disk: Path) -> str | None:
     _, boot, area = disk.name.partition("boot")
     if disk.name.startswith("mmcblk") and boot:
         return f"boot area {area}"
-    if is_there(disk / "device/scsi_level"):
+    if is_scsi(disk):
         address = os.path.realpath(disk / "device").rpartition("/")[2].split(":")
         if len(address) == 4 and address[-1].isdecimal():  # host:channel:target:LUN
             return f"LUN {address[-1]}"
@@ -499,6 +500,6 @@ def find_interface(disk: Path, properties: dict[str, str] | None = None) -> str 
         return "SAS"
     if any(component.startswith("usb") for component in above):
         return "USB"
-    if is_there(disk / "device/scsi_level"):
+    if is_scsi(disk):
         return "SCSI"
     return "virtio" if any(component.startswith("virtio") for component in above) else None

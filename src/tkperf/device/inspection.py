@@ -14,7 +14,16 @@ from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.links import read_link
-from tkperf.device.sysfs import SYS_ROOT, find_disk, find_node, find_nvme_controller, find_pci_function, number, text
+from tkperf.device.sysfs import (
+    SYS_ROOT,
+    find_disk,
+    find_node,
+    find_nvme_controller,
+    find_pci_function,
+    is_scsi,
+    number,
+    text,
+)
 from tkperf.model.errors import EngineError
 from tkperf.model.input_files import is_there
 from tkperf.system.process import RunTool, read_json_object, run_command
@@ -137,7 +146,7 @@ def inspect_device(identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: 
     tools: list[Callable[[DeviceFacts, str, RunTool], None]] = []
     if find_nvme_controller(disk) is not None:
         tools = [_ask_nvme]
-    elif is_there(disk / "device/scsi_level"):
+    elif is_scsi(disk):
         tools = [_ask_smartctl, _ask_hdparm] if identity.interface == "SATA" else [_ask_smartctl]
     for ask in tools:
         try:

@@ -30,6 +30,16 @@ def text(path: Path) -> str | None:
         return None
 
 
+def is_scsi(disk: Path) -> bool:
+    """Return whether the SCSI layer drives a disk, as it drives SATA, SAS and USB drives. ``disk`` is the folder of the
+    disk in sysfs.
+
+    Raises:
+        OSError: sysfs does not answer.
+    """
+    return is_there(disk / "device/scsi_level")
+
+
 def number(path: Path) -> int | None:
     """Return an attribute as an integer. None means that the attribute is missing or not an integer."""
     try:

@@ -16,9 +16,8 @@ from tkperf.device.purge.base import NO_WATCH, Offer, PurgeMethod, PurgeRefusal,
 from tkperf.device.purge.generic import offer_command, offer_discard, offer_hole_punching
 from tkperf.device.purge.nvme import find_nvme_sanitize, offer_nvme
 from tkperf.device.purge.scsi import find_scsi_erase, offer_scsi
-from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller
+from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, is_scsi
 from tkperf.model.errors import DeviceError, EngineError, RefusedError, UsageError
-from tkperf.model.input_files import is_there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +85,7 @@ def _offers(identity: DeviceIdentity) -> tuple[Offer, ...]:
         return (*offer_nvme(identity, disk), *generic)
     if identity.interface == "SATA":
         return in_order(offer_ata(identity), generic, disk)
-    if is_there(disk / "device/scsi_level"):
+    if is_scsi(disk):
         return (*offer_scsi(identity), *generic)
     return generic
 
@@ -136,7 +135,7 @@ def _find_erase_under_way(path: str, interface: str | None, disk: Path) -> float
         return find_nvme_sanitize(path)
     if interface == "SATA":
         return find_ata_sanitize(path)
-    if interface != "USB" and is_there(disk / "device/scsi_level"):
+    if interface != "USB" and is_scsi(disk):
         return find_scsi_erase(path)
     return None
 
