@@ -136,13 +136,16 @@ def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) 
 @pytest.mark.parametrize(("name", "most_off"), [("dirth", 0.0), ("cbw", 5e-4)])
 def test_what_is_moved_at_full_length_is_the_workloads(name: str, most_off: float) -> None:
     """In a test on the simulated drive, the transferred bytes equal the number of I/Os times the block size. For a mix
-    of block sizes, they equal the number of I/Os times the mean block size. All loads have their full lengths, and the
-    grid has nine demands instead of 49.
+    of block sizes, they equal the number of I/Os times the mean block size. All steps have their full lengths. The test
+    has fewer of them: nine demands instead of 49, and fewer writes before the grid and before the histograms.
     """
     test, profile = SSD_TESTS[name], load_profile("pts-e-1.1")
     assert test.table is not None
     table = profile.table(test.table)
-    profile = profile.with_tables(msgspec.structs.replace(table, jobs=(32, 4, 1), io_depths=(32, 4, 1)))
+    fewer = msgspec.structs.replace(
+        table, jobs=(32, 4, 1), io_depths=(32, 4, 1), round_every_slices=10, writes_before_histogram_slices=6
+    )
+    profile = profile.with_tables(fewer)
     steps = steps_of(measure(test, profile))
     grid = [step for step in steps if step.section == GRID]
     assert len(grid) == 5 * 9
