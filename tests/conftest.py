@@ -10,12 +10,15 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from tkperf.device.identity import read_identity
+from tkperf.device.safety import find_objections
 from tkperf.device.sysfs import takes_discards
 from tkperf.host.audit import Audit
 from tkperf.system import process
@@ -125,6 +128,18 @@ def loop_numbers() -> Iterator[None]:
     with Path(tempfile.gettempdir(), "tkperf-tests-loop.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def wait_until_free(path: Path) -> None:
+    """Wait until nothing prevents tkperf from erasing a device or file that was unmounted.
+
+    Another test may start a program in its own mount namespace at any moment. This namespace contains copies of all
+    mounts, and the copies exist until the program ends.
+    """
+    until = time.monotonic() + 60
+    while objections := find_objections(read_identity(path)):
+        assert time.monotonic() < until, objections
+        time.sleep(0.5)
 
 
 def attach_loop(*options: str | Path) -> Path:

@@ -216,9 +216,14 @@ def _make_key(path: Path) -> str:
     return path.with_name(f"{path.name}.pub").read_text()
 
 
-# The mounts exist only in this namespace, so the files of the machine do not change.
+# The mounts exist only in this namespace, so the files of the machine do not change. The namespace begins with copies
+# of the mounts of other tests. These copies are removed, because devices would remain in use as long as the host
+# exists.
 _PREPARE = """set -e
 mount --make-rprivate /
+findmnt --raw --noheadings --output TARGET | grep /pytest-of- | while read -r point; do
+    umount --lazy "$(printf '%b' "$point")" || true
+done
 cp -a /etc "$2/etc" && mount --bind "$2/etc" /etc
 mount -t tmpfs -o mode=755 none /run && mkdir -p /run/sshd
 mount -t tmpfs -o mode=755,size=2g none /var/lib

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import run_tool
+from tests.conftest import run_tool, wait_until_free
 from tests.device.conftest import Foreign
 from tkperf.device.identity import DeviceIdentity, read_identity
 from tkperf.device.permit import grant_permit, hold_target
@@ -226,7 +226,7 @@ def test_files_of_a_mounted_overlay(tmp_path: Path, name: str) -> None:
         assert_refused(folders[1] / "deep/image", "part of the overlay")
         assert said(free) == ""
         assert said(tmp_path / "merged/deep/image") == ""
-    assert said(folders[1] / "deep/image") == ""
+    wait_until_free(folders[1] / "deep/image")
 
 
 @needs_root
