@@ -19,7 +19,7 @@ from tests.lab.kernel import LabUnavailableError
 from tests.lab.machine import CHECKOUT, JobResult, run_job
 
 # The limits are several times the duration on an idle host, so that a slow host does not cause a failure.
-LIMITS_S = {"core": 2400.0, "full": 7200.0}
+LIMITS_S = {"core": 3600.0, "full": 10800.0}
 PYTEST = (
     "export TKPERF_LAB={which} PATH=$PWD/.venv/bin:$PATH PYTEST_DISABLE_PLUGIN_AUTOLOAD=1; "
     ".venv/bin/python -m pytest tests/lab/cases -p no:cacheprovider "
