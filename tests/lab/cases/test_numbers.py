@@ -102,7 +102,9 @@ def test_latency_and_rate_of_a_known_device(slow_device: Path, tmp_path: Path) -
         assert ANSWER_US <= cell["latency_mean_us"] <= 2 * ANSWER_US
         assert cell["p50_us"] >= ANSWER_US * 0.97
         assert 0.5e6 / ANSWER_US <= cell["iops"] <= 1e6 / ANSWER_US
-        assert cell["iops"] * cell["latency_mean_us"] / 1e6 == pytest.approx(1, abs=0.1)
+        # One I/O is outstanding, except between the completion of an I/O and the next I/O. On a busy host, these pauses
+        # took 10 % of the time.
+        assert 0.7 <= cell["iops"] * cell["latency_mean_us"] / 1e6 <= 1.02
 
 
 def _run(folder: Path, device: Path, test: str, consent: object, *options: object) -> dict[str, Any]:
