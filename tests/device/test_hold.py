@@ -344,8 +344,11 @@ def start_tkperf(*words: object) -> subprocess.Popen[str]:
 
 
 def children_of(pid: int) -> set[int]:
-    tasks = Path(f"/proc/{pid}/task").glob("*/children")
-    return {int(word) for task in tasks for word in task.read_text().split()}
+    found = set[int]()
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # the thread may have ended
+            found |= set(map(int, task.read_text().split()))
+    return found
 
 
 @pytest.mark.fio
