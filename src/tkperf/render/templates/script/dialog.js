@@ -3,12 +3,13 @@
 
 const dialog = document.getElementById("cell");
 const inDialog = (selector) => dialog.querySelector(selector);
-let inUse = false, pushed = false, openedBy = null, turn = 0;
+let inUse = false, pushed = false, openedBy = null, turn = 0, returned = Promise.resolve();
 
 async function show(address, by = document.activeElement) {
   const { key, part, mark } = parse(address);
   const mine = ++turn;
   const cell = await open(key);
+  await returned;
   if (mine !== turn) return;
   fillCell(key, cell);
   // The Back button of the browser or of a phone closes the dialog, no matter how many parts the reader has looked at.
@@ -187,6 +188,16 @@ function leave() {
   openedBy = null;
 }
 
+// Leaves the entry of the dialog in the history. The browser does this later, and a cell that is opened meanwhile waits
+// for it. Otherwise the browser would leave the entry of that cell.
+function goBackInHistory() {
+  returned = new Promise((done) => {
+    addEventListener("popstate", done, { once: true });
+    setTimeout(done, 2000);
+  });
+  history.back();
+}
+
 if (dialog) {
   inDialog("#cell-scope").addEventListener("change", ({ target }) => showPart(target.value));
   inDialog("#cell-before").addEventListener("click", () => step(-1));
@@ -196,7 +207,7 @@ if (dialog) {
     if (!inUse || dialog.open) return;
     const goBack = pushed;
     leave();
-    if (goBack) history.back();
+    if (goBack) goBackInHistory();
     else history.replaceState(null, "", location.pathname + location.search);
   });
   dialog.addEventListener("click", ({ target }) => {
