@@ -115,7 +115,7 @@ def news_of(work: HostWork, kind: Callable[[HostNews], bool]) -> list[HostNews]:
     """Return the messages of the host, up to the first message of the given kind."""
     found: list[HostNews] = []
     while not (found and kind(found[-1])):
-        found.append(work.news.get(timeout=20))
+        found.append(work.news.get(timeout=120))
     return found
 
 

@@ -41,7 +41,7 @@ PACKAGES = (
 
 
 def run_forked(
-    argv: Sequence[str | Path], *, env: Mapping[str, str], stdin: str = "", limit_s: float = 120.0
+    argv: Sequence[str | Path], *, env: Mapping[str, str], stdin: str = "", limit_s: float = 600.0
 ) -> subprocess.CompletedProcess[str]:
     """Run tkperf with the given arguments in the current folder, as ``subprocess.run`` would do.
 

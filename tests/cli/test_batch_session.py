@@ -298,7 +298,7 @@ def test_drives_exchanged_before_a_resumption_are_refused_and_the_others_go_on(
             env=ENV,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
 
@@ -465,7 +465,7 @@ def test_more_drives_than_this_process_may_have_files_are_refused(folder: Path) 
         env=ENV,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)),
     )

@@ -112,7 +112,8 @@ def test_block_devices_are_offered_by_their_folder() -> None:
     found = offered("tkperf doctor /dev/")
     for line in found:
         kind, _, path = line.partition(",")
-        assert kind == "dir" or (kind == "path" and Path(path).is_block_device())
+        # A test that runs at the same time may have deleted the node of a partition.
+        assert kind == "dir" or (kind == "path" and (Path(path).is_block_device() or not Path(path).exists()))
     assert offered("tkperf ssd n /") == plain("/dev/")
 
 

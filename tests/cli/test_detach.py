@@ -321,7 +321,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
         f"resume:  tkperf resume {run_path}",
     ]
     assert not is_being_written(run_path)
-    out, words = attached[1].communicate(timeout=30)
+    out, words = attached[1].communicate(timeout=120)
     assert attached[1].returncode == 0
     assert "n has ended: interrupted: stopped by the user" in words
     events = [json.loads(line) for line in out.splitlines()]

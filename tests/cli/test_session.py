@@ -84,8 +84,11 @@ def sleepers() -> int:
     return int(done.stdout)
 
 
-def test_the_host_is_kept_awake_as_long_as_the_run(programs: Path, tmp_path: Path) -> None:
+def test_the_host_is_kept_awake_as_long_as_the_run(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """tkperf keeps the host awake as long as the run lasts. Afterwards, the process that prevents sleep has ended."""
+    monkeypatch.setattr("tkperf.cli.session.ANSWER_S", 60.0)
     install(programs, INHIBITS)
     told: list[Event] = []
     before = sleepers()
@@ -107,8 +110,11 @@ def test_the_host_is_kept_awake_as_long_as_the_run(programs: Path, tmp_path: Pat
         ("not a program", "does not answer"),
     ],
 )
-def test_a_host_that_may_sleep_is_said_to(programs: Path, script: str | None, says: str) -> None:
+def test_a_host_that_may_sleep_is_said_to(
+    programs: Path, script: str | None, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If tkperf cannot keep the host awake, the run continues, and a note gives the reason."""
+    monkeypatch.setattr("tkperf.cli.session.ANSWER_S", 60.0)
     if script is not None:
         install(programs, script)
     told: list[Event] = []

@@ -222,7 +222,7 @@ esac
         date.chmod(0o755)
         calls.unlink(missing_ok=True)
         path = f"{tmp_path}:/usr/bin:/bin"
-        subprocess.run(["sh", "-c", text], check=True, env={"PATH": path}, cwd=folder, timeout=30)
+        subprocess.run(["sh", "-c", text], check=True, env={"PATH": path}, cwd=folder, timeout=120)
         return calls.read_text().splitlines()
 
     assert run_night("1") == ["ssd nightly-1", "check nightly-1"]

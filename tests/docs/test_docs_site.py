@@ -15,7 +15,7 @@ import click
 import pytest
 from playwright.sync_api import Browser
 
-from tests.render.visits import find_violations
+from tests.render.visits import LONGEST_WAIT_MS, find_violations
 from tkperf.cli.main import cli
 
 ROOT = Path(__file__).parents[2]
@@ -87,6 +87,7 @@ def test_axe_finds_nothing_on_the_pages(
 ) -> None:
     """axe-core finds no violation on the first page, a long page, the generated pages and the search page."""
     page = browser.new_page(color_scheme=scheme, viewport={"width": 1440, "height": 900})
+    page.set_default_timeout(LONGEST_WAIT_MS)
     for name in names:
         page.goto((site / f"{name}.html").as_uri())
         assert find_violations(page) == [], name

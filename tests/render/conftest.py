@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.builders import run_info, simulate, view_of
-from tests.render.visits import Visit, new_page
+from tests.render.visits import LONGEST_WAIT_MS, Visit, new_page
 from tkperf.procedures import SSD_TESTS
 from tkperf.render.html import render_view
 
@@ -31,7 +31,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--process-per-site"])
         empty = tmp_path_factory.mktemp("empty") / "empty.html"
         empty.touch()
-        browser.new_context().new_page().goto(empty.as_uri())
+        context = browser.new_context()
+        context.set_default_timeout(LONGEST_WAIT_MS)
+        context.new_page().goto(empty.as_uri())
         yield browser
         browser.close()
 

@@ -224,7 +224,7 @@ def test_a_link_into_what_is_folded_opens_it(visit: Visit) -> None:
     visit.open()
     assert not visit.page.locator("#disclosure dl").first.is_visible()
     visit.page.click("nav a[href='#disclosure']")
-    assert visit.page.locator("#disclosure dl").first.is_visible()
+    visit.page.locator("#disclosure dl").first.wait_for()
 
 
 def test_a_figure_on_top_opens_what_is_behind_it(visit: Visit) -> None:
@@ -519,8 +519,8 @@ def test_a_decision_is_on_the_first_screen(browser: Browser, report: Path, tmp_p
     page.locator("#iops input[value='over mix']").first.check()
     assert (mix.is_visible(), size.is_visible()) == (False, True)
     page.locator("table.drives td a").last.click()
-    assert page.locator(":target").is_visible()
-    assert not page.locator("#iops").is_visible()
+    page.locator(":target").wait_for()
+    page.locator("#iops").wait_for(state="hidden")
     assert visit.said == []
     assert {url.split("#")[0] for url in visit.asked} == {path.as_uri()}
     page.close()

@@ -91,7 +91,7 @@ def test_the_table_behind_a_chart_is_that_of_its_view(visit: Visit) -> None:
     assert "Time (s)" in head.all_inner_texts()
     switch(visit, "drive fills").check()
     shown(visit, "writesat0fills")
-    assert "Drive fills" in head.all_inner_texts()
+    head.filter(has_text="Drive fills").first.wait_for()
     assert "Time (s)" not in head.all_inner_texts()
 
 

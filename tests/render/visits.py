@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 DRAWN = "body[data-drawn]"
+# On a busy host, drawing all charts of a report may take longer than the default limits, which are 5 s and 30 s.
+LONGEST_WAIT_MS = 120_000
+expect.set_options(timeout=LONGEST_WAIT_MS)
 SCRIPTS_OF_CHARTS = re.compile(r'<script type="application/json" data-key[^>]*>(.*?)</script>')
 
 

@@ -289,7 +289,7 @@ class Workers:
         if self.error is not None:
             raise self.error
         yield b"<p>first\nline"
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.5)
         yield b"<p>second"
 
 

@@ -18,7 +18,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.builders import run_info, simulate
-from tests.render.visits import DRAWN, find_violations
+from tests.render.visits import DRAWN, LONGEST_WAIT_MS, find_violations
 from tests.web.ledgers import CLAIMS, UTC, begin_ledger
 from tkperf import make_plan
 from tkperf.batch.ledger import DriveEnded, append_end
@@ -81,6 +81,7 @@ def opened(browser: Browser, address: str, scheme: Scheme = "light", width: int 
     said: list[str] = []
     asked: set[str] = set()
     page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
+    page.set_default_timeout(LONGEST_WAIT_MS)
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.add(request.url))
@@ -154,10 +155,12 @@ def test_the_list_says_what_is_special(browser: Browser, whole: str) -> None:
 def test_the_list_works_without_scripts(browser: Browser, whole: str) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
+    page.set_default_timeout(LONGEST_WAIT_MS)
     page.goto(whole)
     page.get_by_role("searchbox").fill("kioxia")
     page.get_by_label("Compare run-2").check()
     page.get_by_role("button", name="Find").click()
+    page.wait_for_url("**/?q=kioxia**")
     assert names(page) == ["run-1"]
     page.get_by_role("button", name="kioxia").click()  # this click removes the words and keeps the tick
     page.wait_for_url(f"{whole}/?run={2:032x}")
@@ -216,6 +219,7 @@ def test_scripts_of_strangers_do_not_run(browser: Browser, whole: str) -> None:
     texts failed.
     """
     page = browser.new_page()
+    page.set_default_timeout(LONGEST_WAIT_MS)
     page.goto(whole)
     page.evaluate("""() => {
         const script = document.createElement("script");
@@ -239,6 +243,7 @@ def test_axe_finds_nothing(browser: Browser, whole: str, scheme: Scheme, width: 
     """axe finds no accessibility fault in the list, in a report, in a comparison or in the page of an error."""
     context = browser.new_context(bypass_csp=True, color_scheme=scheme, viewport={"width": width, "height": 900})
     page = context.new_page()
+    page.set_default_timeout(LONGEST_WAIT_MS)
     page.goto(f"{whole}{path}")
     if "run" in path and "none" not in path:
         page.wait_for_selector(DRAWN, timeout=120_000)
@@ -307,6 +312,7 @@ def looked_at(browser: Browser, address: str, waits_for: str) -> Iterator[Page]:
     """
     context = browser.new_context(bypass_csp=True)
     page = context.new_page()
+    page.set_default_timeout(LONGEST_WAIT_MS)
     page.goto(address)
     expect(page.locator("#live")).to_contain_text(waits_for, timeout=60_000)
     for scheme, width in (("light", 1440), ("dark", 390)):

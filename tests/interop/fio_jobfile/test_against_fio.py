@@ -91,7 +91,7 @@ def run_fio(sections: list[list[str]], folder: Path, *added: str) -> list[Any]:
     tried = folder / "tried.fio"
     tried.write_text("\n".join(lines) + "\n")
     done = subprocess.run(
-        ["fio", "--output-format=json", tried], check=False, cwd=folder, capture_output=True, text=True, timeout=30
+        ["fio", "--output-format=json", tried], check=False, cwd=folder, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
     jobs = json.loads(done.stdout[done.stdout.index("{\n") :])["jobs"]
