@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -36,6 +37,7 @@ if "TKPERF_LAB" not in os.environ:
 # garbage again and again. This search would take a third of the CPU time of the collection.
 gc.disable()
 
+T = TypeVar("T")
 MIB = 1 << 20
 OWN_CACHE = "TKPERF_TESTS_CACHE"
 
@@ -130,6 +132,36 @@ def loop_numbers() -> Iterator[None]:
         yield
 
 
+def until(holds: Callable[[], T | None], says: str = "it did not come") -> T:
+    """Call a function repeatedly until its result is true, for up to a minute. Return this result."""
+    until_s = time.monotonic() + 60
+    while not (found := holds()):
+        assert time.monotonic() < until_s, says
+        time.sleep(0.02)
+    return found
+
+
+def run_when_free(*argv: str | Path) -> None:
+    """Run a program that changes a mount or a loop device. Run it again while another process has the mount or device
+    open, because other tests may look at it at any moment.
+    """
+    words = [str(word) for word in argv]
+
+    def has_succeeded() -> bool:
+        done = subprocess.run(words, check=False, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
+        if done.returncode == 0:
+            return True
+        # The second message appears while the kernel detaches a loop device.
+        assert any(says in done.stderr for says in ("busy", "No such device or address")), done.stderr
+        return False
+
+    until(has_succeeded, f"{' '.join(words)}: busy")
+
+
+def unmount(point: Path) -> None:
+    run_when_free("umount", point)
+
+
 def wait_until_free(path: Path) -> None:
     """Wait until nothing prevents tkperf from erasing a device or file that was unmounted.
 
@@ -149,10 +181,14 @@ def attach_loop(*options: str | Path) -> Path:
 
 
 def attach_again(device: Path, *options: str | Path) -> None:
-    """Attach another file to the loop device with this name."""
+    """Attach another file to the loop device with this name.
+
+    If another process, such as a survey in another test, has the device open, the kernel detaches the former file only
+    when this process closes the device.
+    """
     with loop_numbers():
         run_tool("losetup", "--detach", device)
-        run_tool("losetup", *options[:-1], device, options[-1])
+        run_when_free("losetup", *options[:-1], device, options[-1])
 
 
 @pytest.fixture

@@ -4,19 +4,17 @@ devices. When the test ends, the processes are ended and the loop devices are de
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import attach_loop, why_no_loop_devices
+from tests.conftest import attach_loop, until, why_no_loop_devices
 
 # The process executes PROGRAM with its arguments in ``words``, writes its PID to a file, and then waits.
 _STAY = """
@@ -26,7 +24,7 @@ exec(sys.argv[2])
 with open(sys.argv[1] + '.new', 'w') as mark:
     mark.write(str(os.getpid()))
 os.rename(sys.argv[1] + '.new', sys.argv[1])
-time.sleep(120)
+time.sleep(600)
 """
 
 Foreign = Callable[..., int]
@@ -40,6 +38,26 @@ def make_whole_view(proc: Path) -> None:
     (proc / "1/mountinfo").write_text("22 1 0:21 / /proc rw - proc proc rw\n")
 
 
+def name_of(process: int) -> str:
+    """Return the name of a process. After exec, this is the name of the new program. An empty name means that the
+    process has ended.
+    """
+    try:
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def has_ended(process: int) -> bool:
+    """Return whether a process, or the first of its threads, has ended. A process that became a zombie has closed its
+    files. A missing /proc/PID/exe would not show this, because the kernel closes the files later.
+    """
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 @contextmanager
 def loop_on(backing: Path, *options: str) -> Iterator[Path]:
     """Yield a loop device on an existing file or device, and detach it at the end of the test."""
@@ -49,7 +67,21 @@ def loop_on(backing: Path, *options: str) -> Iterator[Path]:
     try:
         yield device
     finally:
+        attribute = Path("/sys/block", device.name, "loop/backing_file")
+        attached = read_backing(attribute)
         subprocess.run(["losetup", "--detach", device], check=True)
+        # If another process, such as a survey in another test, has the device open, the kernel detaches the file only
+        # when this process closes the device. If this takes longer, only a test that needs the detached device fails.
+        with suppress(AssertionError):
+            until(lambda: (now := read_backing(attribute)) is None or now != attached)
+
+
+def read_backing(attribute: Path) -> str | None:
+    """Return the file behind a loop device, as sysfs shows it. None means that the device is not attached."""
+    try:
+        return attribute.read_text()
+    except OSError:
+        return None
 
 
 @pytest.fixture
@@ -63,17 +95,12 @@ def foreign(tmp_path: Path) -> Iterator[Foreign]:
         mark = tmp_path / f"foreign{len(started)}"
         argv = ["setsid", "--fork", sys.executable, "-S", "-c", _STAY, mark, program, *words]
         subprocess.run([str(word) for word in argv], check=True, stdin=subprocess.DEVNULL)
-        until_s = time.monotonic() + 60
-        while not mark.exists():
-            assert time.monotonic() < until_s, "the foreign process did not get ready"
-            time.sleep(0.02)
+        until(mark.exists, "the foreign process did not get ready")
         started.append(int(mark.read_text()))
         return started[-1]
 
     yield start
     for process in started:
-        with contextlib.suppress(ProcessLookupError):
+        with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-        until_s = time.monotonic() + 60
-        while Path(f"/proc/{process}/exe").exists() and time.monotonic() < until_s:
-            time.sleep(0.02)
+    until(lambda: all(map(has_ended, started)), "a foreign process did not end")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import run_tool
+from tests.conftest import run_tool, unmount
 from tests.device.conftest import make_whole_view
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.raid.config import RaidConfig
@@ -166,7 +166,7 @@ def test_real_namespaces(loop_device: MakeLoop, tmp_path: Path) -> None:
             f"[mounted] {device.name} is mounted at {folder} in the mount namespace of" in each for each in found
         )
     finally:
-        run_tool("umount", folder)
+        unmount(folder)
 
 
 @pytest.mark.root
@@ -200,4 +200,4 @@ def test_a_real_chroot(loop_device: MakeLoop, tmp_path: Path) -> None:
         assert any(each.startswith(says) for each in found), found
     finally:
         for point in reversed(mounted):
-            run_tool("umount", point)
+            unmount(point)

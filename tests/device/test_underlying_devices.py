@@ -5,14 +5,13 @@ from __future__ import annotations
 import fcntl
 import json
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import attach_again
+from tests.conftest import attach_again, until
 from tkperf.device.identity import describe_underlying, read_identity, read_unit
 from tkperf.device.inspection import inspect_device
 from tkperf.device.permit import grant_permit, hold_target
@@ -166,19 +165,11 @@ def with_partitions(disk: Path, parts: tuple[tuple[int, int, int], ...]) -> Iter
         for number, start, length in parts:
             subprocess.run(["addpart", disk, str(number), str(start), str(length)], check=True)
             made.append(number)
-            wait_for_node(Path(f"{disk}p{number}"))
+            until(Path(f"{disk}p{number}").exists, f"no node {disk}p{number}")
         yield
     finally:
         for number in made:
             subprocess.run(["delpart", disk, str(number)], check=True)
-
-
-def wait_for_node(node: Path) -> None:
-    for _ in range(500):
-        if node.exists():
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"no node {node}")
 
 
 def test_a_new_file_of_the_same_name_and_inode(tmp_path: Path) -> None:

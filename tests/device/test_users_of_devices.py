@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import run_tool, wait_until_free
+from tests.conftest import run_tool, unmount, until, wait_until_free
 from tests.device.conftest import Foreign, loop_on, make_whole_view
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.permit import grant_permit, hold_target
@@ -59,7 +60,23 @@ def mounted(device: Path, folder: Path) -> Iterator[None]:
         run_tool("sync")
         assert (folder / "file").read_text() == "precious"
     finally:
-        run_tool("umount", folder)
+        unmount(folder)
+
+
+def claim(device: Path) -> int:
+    """Open a device exclusively after it was unmounted. Try again while the device is still mounted in the mount
+    namespace of another test.
+    """
+
+    def open_exclusively() -> int | None:
+        try:
+            return os.open(device, os.O_RDWR | os.O_EXCL)
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+        return None
+
+    return until(open_exclusively, f"{device} is busy")
 
 
 @pytest.mark.root
@@ -268,7 +285,7 @@ def test_a_loop_device_whose_file_cannot_be_found(tmp_path: Path, change: Callab
             assert_refused(device, "its other names and its content are not known")
         finally:
             if change is hidden_by_a_mount:
-                run_tool("umount", folder)
+                unmount(folder)
     if links == 2:
         assert set((tmp_path / "precious").read_bytes()) == {0xA5}
 
@@ -286,7 +303,7 @@ def test_a_loop_device_by_a_name_that_a_bind_mount_gave(tmp_path: Path) -> None:
         with loop_on(tmp_path / "bound/disk.img") as device:
             assert said(device) == ""
     finally:
-        run_tool("umount", tmp_path / "bound")
+        unmount(tmp_path / "bound")
 
 
 EROFS_MAGIC = 0xE0F5E1E2.to_bytes(4, "little")
@@ -354,7 +371,7 @@ def test_a_block_device_below_a_loop_device_is_used(loop_device: MakeLoop, tmp_p
     with loop_on(under) as upper:
         with mounted(under, tmp_path / "mnt"):
             assert f"[mounted] {under.name} is mounted at {tmp_path}/mnt" in said(upper)
-        holder = os.open(under, os.O_RDWR | os.O_EXCL)
+        holder = claim(under)
         try:
             assert f"[busy] {under.name}, which this device uses, is in use" in said(upper)
         finally:
