@@ -8,7 +8,6 @@ import ast
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import loop_numbers, run_tool, wait_until_free
-from tests.device.conftest import make_whole_view
+from tests.conftest import loop_numbers, run_tool, unmount, until, wait_until_free
+from tests.device.conftest import has_ended, make_whole_view, name_of
 from tkperf import device
 from tkperf.device.identity import DeviceIdentity, TargetKind, identify, is_same_device, read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
@@ -87,7 +86,7 @@ def mounted(device: Path, folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        run_tool("umount", folder)
+        unmount(folder)
 
 
 def test_a_free_device_has_nothing_against_it(loop_device: MakeLoop) -> None:
@@ -230,13 +229,14 @@ def test_a_file_in_use_is_refused(scratch: Path, tmp_path: Path) -> None:
     before = scratch.read_bytes()
     # The shell ends immediately, so the reader is an orphan. Child processes of tkperf would not count as users of the
     # file.
-    reader = int(run_tool("sh", "-c", f"sleep 30 < {scratch} > /dev/null 2>&1 & echo $!"))
+    reader = int(run_tool("sh", "-c", f"sleep 600 < {scratch} > /dev/null 2>&1 & echo $!"))
     try:
+        until(lambda: name_of(reader) == "sleep")  # the shell has then opened the file
         assert Reason.OPEN in reasons(scratch)
         assert_refused(scratch, r"open in process \d+ \(sleep\)")
     finally:
         os.kill(reader, signal.SIGKILL)
-        time.sleep(0.2)
+    until(lambda: has_ended(reader), "the reader did not end")
     os.link(scratch, tmp_path / "second name")
     assert_refused(scratch, "hard links")
     (tmp_path / "second name").unlink()

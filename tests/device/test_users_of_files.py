@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import run_tool, wait_until_free
-from tests.device.conftest import Foreign
+from tests.conftest import run_tool, unmount, until, wait_until_free
+from tests.device.conftest import Foreign, has_ended, name_of
 from tkperf.device.identity import DeviceIdentity, read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.safety import find_objections
@@ -73,7 +73,7 @@ def test_a_mounted_image_by_any_other_name(
         assert f"the file is behind loop device {device.name}" in said(image)
         assert_refused(image, "behind loop device")
     finally:
-        run_tool("umount", tmp_path / "mnt")
+        unmount(tmp_path / "mnt")
 
 
 MAP = """
@@ -100,8 +100,13 @@ def test_mapped_under_a_name_that_is_gone(foreign: Foreign, scratch: Path) -> No
 
 
 @contextmanager
-def orphan(*argv: str | Path, **environment: str) -> Iterator[int]:
-    """Start a program that is not a child of the test, and yield its PID."""
+def orphan(*argv: str | Path, becomes: str, maps: str = "", **environment: str) -> Iterator[int]:
+    """Start a program that is not a child of the test, and yield its PID as soon as the program runs.
+
+    Args:
+        becomes: the name of the process when the program runs.
+        maps: the path of a file that the program opens, maps into memory and closes before it is ready.
+    """
     words = " ".join(f"'{word}'" for word in argv)
     process = int(
         subprocess.run(
@@ -112,19 +117,27 @@ def orphan(*argv: str | Path, **environment: str) -> Iterator[int]:
             env={**os.environ, **environment},
         ).stdout
     )
-    time.sleep(0.3)
+
+    def runs() -> bool:
+        with suppress(OSError):  # the process may end in the meantime
+            if name_of(process) == becomes and maps in Path(f"/proc/{process}/maps").read_text():
+                return maps not in [os.readlink(each) for each in Path(f"/proc/{process}/fd").iterdir()]
+        return False
+
     try:
+        # If the program has failed, the test states what is missing.
+        until(lambda: has_ended(process) or runs(), f"process {process} did not become {becomes}")
         yield process
     finally:
-        run_tool("kill", "-9", str(process))
-        while Path(f"/proc/{process}/exe").exists():
-            time.sleep(0.02)
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+        until(lambda: has_ended(process), f"process {process} did not end")
 
 
 def test_a_running_program(tmp_path: Path) -> None:
     """A program file is in use while the program runs, although the process has no file descriptor for it."""
     program = Path(shutil.copy("/bin/sleep", tmp_path / "program"))
-    with orphan(program, "60") as process:
+    with orphan(program, "600", becomes="program") as process:
         assert f"[running] the file is running as process {process} (program)" in said(program)
         with pytest.raises(RefusedError, match="is running as process"):
             grant_permit(hold_target(read_identity(program)), confirmed_id=str(program))
@@ -136,7 +149,7 @@ def test_a_loaded_library(tmp_path: Path) -> None:
     loaded = Path("/proc/self/maps").read_text().split()
     library = tmp_path / "library.so"
     shutil.copy(next(word for word in loaded if "/libc.so" in word), library)
-    with orphan("sleep", "60", LD_PRELOAD=str(library)):
+    with orphan("sleep", "600", becomes="sleep", maps=str(library), LD_PRELOAD=str(library)):
         assert "[mapped]" in said(library)
         assert_refused(library, "mapped into memory by process")
 
@@ -199,7 +212,7 @@ def overlay(lower: str, upper: str, work: str, point: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        run_tool("umount", point)
+        unmount(point)
 
 
 @needs_root
@@ -261,7 +274,7 @@ def test_a_file_of_an_overlay_reached_through_a_bind_mount(tmp_path: Path) -> No
         with overlay(lower, upper, work, tmp_path / "merged"):
             assert "[overlay]" in said(tmp_path / "bound/image")
     finally:
-        run_tool("umount", tmp_path / "bound")
+        unmount(tmp_path / "bound")
 
 
 @pytest.mark.root
@@ -291,8 +304,8 @@ def test_a_file_of_an_overlay_of_another_mount_namespace(tmp_path: Path) -> None
     image = tmp_path / "lower/image"
     image.write_bytes(bytes(1 << 20))
     options = ",".join(f"{name}dir={tmp_path}/{name}" for name in ("lower", "upper", "work"))
-    script = f"mount -t overlay overlay -o '{options}' '{tmp_path}/merged' && exec sleep 60"
-    with orphan("unshare", "--mount", "sh", "-c", script.replace("'", '"')):
+    script = f"mount -t overlay overlay -o '{options}' '{tmp_path}/merged' && exec sleep 600"
+    with orphan("unshare", "--mount", "sh", "-c", script.replace("'", '"'), becomes="sleep"):
         found = said(image)
     if "[overlay]" not in found and not Path("/sys/module/overlay").exists():
         pytest.skip("this kernel has no overlays")
@@ -342,7 +355,7 @@ def alone():
     ctypes.CDLL(None).unshare(0x400)  # CLONE_FILES
     os.open(words[0], os.O_RDONLY)
     opened.set()
-    time.sleep(120)
+    time.sleep(600)
 threading.Thread(target=alone, daemon=True).start()
 opened.wait()
 """
@@ -360,7 +373,7 @@ LEADER_ENDS = """
 import ctypes, threading
 handle = os.open(words[0], os.O_RDONLY)
 def go_on():
-    time.sleep(120)
+    time.sleep(600)
 threading.Thread(target=go_on, daemon=True).start()
 with open(sys.argv[1] + '.new', 'w') as mark:
     mark.write(str(os.getpid()))
@@ -375,7 +388,7 @@ def test_a_process_whose_first_thread_has_ended(foreign: Foreign, scratch: Path)
     the descriptor lists of the other threads.
     """
     process = foreign(LEADER_ENDS, scratch)
-    time.sleep(0.2)
+    until(lambda: has_ended(process), "the first thread did not end")
     assert f"[open] the file is open in process {process} (" in said(scratch)
 
 
@@ -394,18 +407,19 @@ def test_names_of_processes_are_harmless(foreign: Foreign, scratch: Path) -> Non
 
 def test_what_tkperf_started_is_its_own(scratch: Path) -> None:
     """Children of tkperf and their children do not count as users of a file. An orphan counts as a user."""
-    script = f"sleep 60 < {scratch} > /dev/null & echo $!; wait"
+    script = f"sleep 600 < {scratch} > /dev/null & echo $!; wait"
     with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
-        helper = child.stdout.readline().strip()
+        helper = int(child.stdout.readline())
         try:
+            until(lambda: name_of(helper) == "sleep")  # the shell has then opened the file
             assert said(scratch) == ""
             # When the parent of the helper process ends, the helper process becomes a child of init.
             child.kill()
             child.wait()
             assert f"[open] the file is open in process {helper} (sleep)" in said(scratch)
         finally:
-            run_tool("kill", "-9", helper)
+            os.kill(helper, signal.SIGKILL)
 
 
 def fake_file(scratch: Path) -> tuple[DeviceIdentity, str, int]:
