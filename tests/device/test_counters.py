@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -10,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import until
 from tkperf.device.identity import read_identity
-from tkperf.device.kernel_watch import CountingFiles, DeviceCounters, StatFiles, seldom_every_s, watching
+from tkperf.device.kernel_watch import LOOK_EVERY_S, CountingFiles, DeviceCounters, StatFiles, seldom_every_s, watching
 from tkperf.model.disturbance.io import Counts
 
 # the columns: reads, merged, sectors, ms, writes, merged, sectors, ms, in flight, ms, ms, discards, merged, sectors,
@@ -136,6 +138,29 @@ def test_glances_come_all_the_time_and_in_order(made_up_sysfs: Path) -> None:
     assert all(device_look.counts for device_look in device_looks)
 
 
+class QuickTime:
+    """A stand-in for the module ``time``. Each pause ends at once and moves the clock on by the length of the pause.
+    The first pause ends only when the test allows it.
+    """
+
+    CLOCK_BOOTTIME = time.CLOCK_BOOTTIME
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.may_go_on = threading.Event()
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def clock_gettime(self, _: int) -> float:
+        return self.now_s
+
+    def sleep(self, duration_s: float) -> None:
+        self.may_go_on.wait(600)
+        time.sleep(0.001)
+        self.now_s += duration_s
+
+
 def times_of(counters: DeviceCounters) -> list[float]:
     return [device_look.at_s for device_look in counters.take()]
 
@@ -147,20 +172,23 @@ def test_a_look_within_a_step_is_a_fiftieth_of_it_away() -> None:
     assert [round(seldom_every_s(10.0, 10.0 + inside_s), 3) for inside_s in (1, 5, 8, 58)] == [0.1, 0.1, 0.16, 0.2]
 
 
-def test_within_a_step_ten_looks_a_second_will_do(made_up_sysfs: Path) -> None:
+def test_within_a_step_ten_looks_a_second_will_do(made_up_sysfs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The counters are read up to ten times a second within a step. After the step, tkperf reads them more often."""
+    clock = QuickTime()
+    monkeypatch.setattr("tkperf.device.kernel_watch.time", clock)
     counters = DeviceCounters(["8:0"], made_up_sysfs)
     try:
-        began_s = time.monotonic()
-        counters.look_seldom(began_s, began_s + 1.0)
-        time.sleep(1.0)
-        seldom = [at_s for at_s in times_of(counters) if began_s < at_s < began_s + 0.9]
-        time.sleep(1.0)
-        often = times_of(counters)
+        counters.look_seldom(100.0, 101.0)
+        clock.may_go_on.set()
+        until(lambda: clock.now_s > 102)
+        times = times_of(counters)
     finally:
+        clock.may_go_on.set()
         counters.close()
-    assert min(late - early for early, late in pairwise(seldom[1:])) >= 0.1
-    assert min(late - early for early, late in pairwise(often[:-1])) < 0.1
+    # The step was announced during the first pause. The last reading was made by times_of.
+    pauses = {early: round(late - early, 3) for early, late in pairwise(times[1:-1])}
+    assert {pause for at_s, pause in pauses.items() if at_s < 100.85} == {0.1}
+    assert {pause for at_s, pause in pauses.items() if at_s > 101} == {LOOK_EVERY_S}
 
 
 @pytest.mark.root
@@ -176,8 +204,8 @@ def test_a_loop_device_counts_what_anybody_writes(loop_device: Callable[..., Pat
         finally:
             os.close(descriptor)
         assert before is not None
-        until, written_bytes = time.monotonic() + 10, 0
-        while written_bytes < 8 << 20 and time.monotonic() < until:
+        until_s, written_bytes = time.monotonic() + 60, 0
+        while written_bytes < 8 << 20 and time.monotonic() < until_s:
             after = counters.take()[-1].counts
             assert after is not None
             written_bytes = after.write_bytes - before.write_bytes

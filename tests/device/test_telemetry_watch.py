@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import until
 from tests.model.telemetry.documents import CONTROLLER, OCP_LOG, POWER, SAS, SMART_LOG, attribute, sata, statistics
 from tkperf.device import drive_log as drive_module
 from tkperf.device.drive_log import DriveLog, UnreadError
@@ -108,16 +109,6 @@ def watch_of() -> Iterator[Callable[..., TelemetryWatch]]:
     yield make
     for watch in opened:
         watch.close()
-
-
-def wait_for(found: Callable[[], Any]) -> Any:
-    """Call ``found`` repeatedly until its result is true, for up to a minute. Return this result."""
-    until_s = time.monotonic() + 60
-    while time.monotonic() < until_s:
-        if value := found():
-            return value
-        time.sleep(0.01)
-    raise AssertionError("it did not come")
 
 
 def test_an_nvme_drive_by_nvme_cli(nvme: MadeUp, tools: Tools) -> None:
@@ -286,6 +277,38 @@ def test_a_tool_that_hangs_or_speaks_rubbish_is_given_up(
     assert said in watch.facts[0].gaps[0]
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (EngineError("'smartctl' did not end within 10 s"), "did not end within 10 s"),
+        ({"smartctl": {"exit_status": 2, "messages": [{"string": "open failed"}]}}, "open failed"),
+        ({}, "has an empty log"),
+    ],
+)
+def test_a_tool_that_fails_for_good_during_a_run_is_given_up(
+    disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch], answer: object, said: str
+) -> None:
+    """If a tool does not end during the run, or reports that it cannot read the drive, tkperf reports the problem once
+    and does not start the tool again.
+    """
+    watch = watch_of(disk.log(tools), log_every_s=0.02)
+    asked = list[object]()
+
+    def fail() -> object:
+        asked.append(answer)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    tools.answers["--json"] = fail
+    (trouble,) = until(watch.take_troubles)
+    watch.finish()
+    assert said in trouble
+    assert trouble.endswith("; it is no longer read")
+    assert watch.take_troubles() == []
+    assert len(asked) == 1
+
+
 def test_a_drive_without_smart_is_no_news(disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]) -> None:
     """If a drive has no SMART, the list of gaps contains this fact, but tkperf prints no warning, because many USB
     sticks lack SMART.
@@ -303,14 +326,18 @@ def test_failures_that_pass_are_tried_again_some_times(
     the last failure.
     """
     watch = watch_of(disk.log(tools), log_every_s=0.02)
-    tools.answers["--json"] = "rubbish"
-    before = len(tools.calls)
-    wait_for(lambda: len(tools.calls) >= before + 3)
-    time.sleep(0.1)
+    answers = list[str]()
+
+    def answer() -> str:
+        answers.append("rubbish")
+        return answers[-1]
+
+    tools.answers["--json"] = answer
+    until(lambda: len(answers) >= 3)
     watch.finish()
     troubles = watch.take_troubles()
     assert [text.rpartition("; ")[2] for text in troubles] == ["it is tried again", "it is no longer read"]
-    assert len(tools.calls) == before + 3
+    assert len(answers) == 3
 
 
 def test_logs_are_read_now_and_then_and_when_asked(
@@ -342,7 +369,7 @@ def test_nothing_is_read_while_a_drive_is_purged(
         watch.ask()
         time.sleep(0.2)
         assert len(tools.calls) == before
-    wait_for(lambda: len(tools.calls) > before)
+    until(lambda: len(tools.calls) > before)
 
 
 def test_members_that_answer_slowly_are_left_alone_in_a_purge(
@@ -353,21 +380,23 @@ def test_members_that_answer_slowly_are_left_alone_in_a_purge(
     """
     monkeypatch.setattr("tkperf.device.telemetry_watch.PAUSE_LIMIT_S", 0.1)
     watch = watch_of(*(disk.log(tools) for _ in range(5)), log_every_s=3600)
-    document = tools.answers["--json"]
+    document, may_answer = tools.answers["--json"], threading.Event()
 
     def answer_slowly() -> Any:
-        time.sleep(0.3)
+        may_answer.wait(600)
         return document
 
     tools.answers["--json"] = answer_slowly
     before = len(tools.calls)
     watch.ask()
-    wait_for(lambda: len(tools.calls) > before)
+    until(lambda: len(tools.calls) > before)
     with watch.paused():
-        time.sleep(1.0)
+        may_answer.set()
+        # The thread takes the order to pause only when it no longer reads any drive.
+        until(watch._orders.empty, "the thread did not take its order")
         assert len(tools.calls) == before + 1
     watch.ask()
-    wait_for(lambda: len(tools.calls) == before + 6)
+    until(lambda: len(tools.calls) == before + 6)
 
 
 def test_a_hanging_tool_holds_nobody_up_for_long(
@@ -422,10 +451,12 @@ def test_a_loop_device_keeps_no_log(loop_device: Callable[..., Path]) -> None:
     assert facts.gaps == ("such devices keep no log that can be read",)
 
 
-def test_a_defect_in_reading_ends_no_run_and_is_said() -> None:
+def test_a_defect_in_reading_ends_no_run_and_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """A defect in the code that reads telemetry is reported and does not end the run. No other thread waits for the
     thread that failed.
     """
+    for name in ("PAUSE_LIMIT_S", "FINISH_LIMIT_S"):
+        monkeypatch.setattr(f"tkperf.device.telemetry_watch.{name}", 100.0)
 
     class Defect:
         name, missing, is_silent, has_log = "/dev/x", None, False, True
@@ -438,12 +469,11 @@ def test_a_defect_in_reading_ends_no_run_and_is_said() -> None:
             raise ZeroDivisionError
 
     watch = TelemetryWatch([Defect()], log_every_s=0.01)  # type: ignore[list-item]
-    until_s = time.monotonic() + 60
-    while not (troubles := watch.take_troubles()) and time.monotonic() < until_s:
-        time.sleep(0.01)
-    assert troubles == ["drives' logs are no longer read: ZeroDivisionError()"]
+    assert until(watch.take_troubles) == ["drives' logs are no longer read: ZeroDivisionError()"]
+    watch._thread.join(60)
+    assert not watch._thread.is_alive()
     began_s = time.monotonic()
     with watch.paused():
         watch.finish()
     watch.close()
-    assert time.monotonic() - began_s < 10
+    assert time.monotonic() - began_s < 90
