@@ -371,13 +371,13 @@ def test_a_purge_that_outlives_tkperf_keeps_its_lock(scratch: Path, tmp_path: Pa
     )
     script = tmp_path / "bin" / "sleep"
     script.parent.mkdir()
-    script.write_text("#!/bin/sh\nexec /bin/sleep 300\n")
+    script.write_text("#!/bin/sh\nexec /bin/sleep 3000\n")
     script.chmod(0o755)
     words = (*words[:-1], f"{script} {{device}}")
     first = start_tkperf("ssd", "first", *words)
     tool: int | None = None
     try:
-        until_s = time.monotonic() + 60
+        until_s = time.monotonic() + 300
         while tool is None and time.monotonic() < until_s and first.poll() is None:
             for child in children_of(first.pid):
                 with suppress(OSError):
@@ -389,7 +389,7 @@ def test_a_purge_that_outlives_tkperf_keeps_its_lock(scratch: Path, tmp_path: Pa
         first.wait()
         os.kill(tool, 0)
         second = start_tkperf("ssd", "second", *words)
-        said, _ = second.communicate(timeout=120)
+        said, _ = second.communicate(timeout=300)
         assert second.returncode == 3, said
         assert f"process {tool} (sleep)" in said
         assert set(scratch.read_bytes()) == {0xA5}
@@ -407,7 +407,7 @@ def test_force_does_not_erase_a_file_of_the_users(tmp_path: Path, content: bytes
     path = tmp_path / "thesis.pdf"
     path.write_bytes(content + b"\xa5" * (64 * MIB))
     done = start_tkperf("ssd", "n", path, "-ft", "--profile", "quick", "--output", tmp_path)
-    said, _ = done.communicate(timeout=120)
+    said, _ = done.communicate(timeout=300)
     assert done.returncode == 3, said
     assert "tkperf cannot ask for consent, because there is no terminal" in said
     assert path.read_bytes() == content + b"\xa5" * (64 * MIB)
@@ -437,6 +437,6 @@ def test_a_path_is_confirmed_as_it_was_given(scratch: Path, tmp_path: Path, monk
     words = ("--profile", "quick", "-ssdt", "iops", "--purge-command", "false {device}")
     for given, status in ((scratch.name, 4), (f"./{scratch.name}", 3)):
         done = start_tkperf("ssd", f"n{status}", scratch.name, "--yes-destroy", given, "--output", tmp_path, *words)
-        said, _ = done.communicate(timeout=120)
+        said, _ = done.communicate(timeout=300)
         assert done.returncode == status, said
     assert set(scratch.read_bytes()) == {0xA5}

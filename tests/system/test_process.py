@@ -7,13 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import until
 from tkperf.model.errors import EngineError
 from tkperf.system import process
 from tkperf.system.process import run_command, start_module
@@ -37,7 +36,7 @@ def test_a_module_of_ours_does_not_outlive_us() -> None:
     """A process that runs a module of tkperf ends when tkperf is killed."""
     program = (
         "import time; from tkperf.system.process import start_module; process = start_module('json.tool');"
-        "print(process.pid, flush=True); time.sleep(60)"
+        "print(process.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as ours:
         assert ours.stdout is not None
@@ -45,11 +44,11 @@ def test_a_module_of_ours_does_not_outlive_us() -> None:
         # At first, the new process is a fork of this process, and then it is setpriv. Wait until the new process is
         # neither of them.
         command = Path(f"/proc/{pid}/cmdline")
-        _wait_until(lambda: command.read_bytes().split(b"\0")[1:4] == [b"-P", b"-m", b"json.tool"])
+        until(lambda: command.read_bytes().split(b"\0")[1:4] == [b"-P", b"-m", b"json.tool"])
         os.kill(pid, signal.SIGSTOP)
         ours.kill()
     try:
-        _wait_until(lambda: not _is_alive(pid))
+        until(lambda: not _is_alive(pid))
     finally:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -127,16 +126,13 @@ def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None
     could continue to use the drive.
     """
     number = tmp_path / "pid"
-    with pytest.raises(EngineError, match="did not end within 1 s"):
-        run_command(["sh", "-c", f"sleep 60 & echo $! > {number}; wait"], timeout_s=1)
-    _wait_until(lambda: not _is_alive(int(number.read_text())))
-
-
-def _wait_until(holds: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < until_s
-        time.sleep(0.02)
+    number.touch()
+    for limit_s in (1, 10, 60):  # on a busy host, the shell may not start its child within the first limit
+        with pytest.raises(EngineError, match=f"did not end within {limit_s} s"):
+            run_command(["sh", "-c", f"sleep 600 & echo $! > {number}; wait"], timeout_s=limit_s)
+        if number.read_text():
+            break
+    until(lambda: not _is_alive(int(number.read_text())))
 
 
 def _is_alive(pid: int) -> bool:
@@ -145,7 +141,7 @@ def _is_alive(pid: int) -> bool:
     """
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
@@ -197,7 +193,7 @@ def test_only_root_chooses_the_fio_of_on_host(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert (tmp_path / "own" / "fio-was-run").exists() == trusted
     assert not (tmp_path / "named" / "fio-was-run").exists()
