@@ -309,7 +309,7 @@ def test_two_runs_cannot_hold_one_target(scratch: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("tkperf.device.hold.LOCK_LIMIT_S", 0.1)
     identity = read_identity(scratch)
     permit = grant_permit(hold_target(identity), confirmed_id=identity.confirm_id)
-    with pytest.raises(RefusedError):
+    with pytest.raises(RefusedError, match="is locked by"):
         grant_permit(hold_target(identity), confirmed_id=identity.confirm_id)
     permit.release()
 
