@@ -137,6 +137,31 @@ def test_a_run_waits_for_room_and_for_nothing_else(
     writer.close()
 
 
+def test_a_run_is_saved_in_memory_if_no_folder_on_disk_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    path = tmp_path / "a.tkperf"
+    writer = RunFileWriter(path)
+    writer(RunStarted(info=run_info(), tests=("iops",)))
+    writer(TestStarted(test="iops", at_s=0))
+
+    def no_folder() -> NoReturn:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    with monkeypatch.context() as trouble:
+        trouble.setattr(tempfile, "gettempdir", no_folder)
+        trouble.setattr(backlog, "_FURTHER_FOLDERS", (tmp_path / "full", memory))
+        trouble.setattr(Backlog, "_try", lambda *_, **__: sqlite_error(sqlite3.SQLITE_FULL))
+        trouble.setattr(backlog, "LAST_WAIT_S", 0.0)
+        with pytest.raises(RunFileError, match=f"the whole run is saved as {memory}"):
+            writer(RunEnded(status=RunStatus.FAILED, because="x", ended_utc="u"))
+    (copy,) = memory.glob("*/a.tkperf")
+    assert read_run(copy).status is RunStatus.FAILED
+    writer.close()
+
+
 @pytest.mark.parametrize("free", range(7))
 def test_a_run_file_that_cannot_be_created_says_why_and_leaves_nothing(free: int, tmp_path: Path) -> None:
     code = (

@@ -334,9 +334,9 @@ def write_rescue(
 
 
 def _folders() -> Iterator[str]:
-    with suppress(OSError):  # the usual folder for temporary files does not exist or cannot be written
+    with suppress(OSError):  # tempfile raises this error if no folder that it knows can be written
         yield tempfile.gettempdir()
-        yield from _FURTHER_FOLDERS
+    yield from _FURTHER_FOLDERS
 
 
 def _write_copy(
