@@ -223,7 +223,8 @@ def test_a_partition_is_confirmed_by_its_path() -> None:
 
 def test_the_disk_that_uefi_booted_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """tkperf finds the disk from which UEFI booted, although none of its partitions is mounted. BootCurrent names the
-    entry Boot0003, and this entry contains the GUID of a partition on the disk.
+    entry Boot001A, and this entry contains the GUID of a partition on the disk. UEFI writes the number of an entry with
+    four upper-case hexadecimal digits.
     """
     guid = uuid.UUID("12345678-9abc-def0-1234-56789abcdef0")
     disk = tmp_path / "sys/devices/sdb"
@@ -233,12 +234,12 @@ def test_the_disk_that_uefi_booted_from(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "sys/class/block").mkdir(parents=True)
     (tmp_path / "sys/class/block/sdb1").symlink_to(disk / "sdb1")
     variables = tmp_path / "sys/firmware/efi/efivars"
-    write(variables / f"BootCurrent-{EFI_GLOBAL_VARIABLES}", b"\x06\0\0\0\x03\0")
+    write(variables / f"BootCurrent-{EFI_GLOBAL_VARIABLES}", b"\x06\0\0\0\x1a\0")
     acpi = struct.pack("<BBHII", 2, 1, 12, 0, 0)
     hard_drive = struct.pack("<BBHIQQ16sBB", 4, 1, 42, 1, 2048, 4096, guid.bytes_le, 2, 2)
     name = "debian\0".encode("utf-16-le")
     option = struct.pack("<IH", 1, len(acpi) + len(hard_drive)) + name + acpi + hard_drive
-    write(variables / f"Boot0003-{EFI_GLOBAL_VARIABLES}", b"\x07\0\0\0" + option)
+    write(variables / f"Boot001A-{EFI_GLOBAL_VARIABLES}", b"\x07\0\0\0" + option)
     write(tmp_path / "proc/self/mountinfo", "")
     monkeypatch.setattr(
         "tkperf.device.usage.mounts.udev_properties",
