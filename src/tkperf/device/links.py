@@ -92,14 +92,19 @@ def _carried(function: Path) -> float:
 
 
 def read_pcie_link(function: Path) -> Link | None:
-    """Return the PCIe link of a function or bridge. None means that the kernel reports no link."""
+    """Return the PCIe link of a function or bridge. None means that the kernel reports no link.
+
+    If the kernel reports a speed as "Unknown", the best link and whether the link is downgraded are not known.
+    """
     speed, width = (text(function / f"current_link_{what}") for what in ("speed", "width"))
     fastest_speed, widest = (text(function / f"max_link_{what}") for what in ("speed", "width"))
     negotiated, fastest = _pcie_name(speed, width), _pcie_name(fastest_speed, widest)
     if negotiated is None:
         return None
+    if not _gts(fastest_speed):
+        fastest = None
     downgraded = None
-    if fastest is not None:
+    if fastest is not None and _gts(speed):
         downgraded = (_gts(speed), int(width or 0)) != (_gts(fastest_speed), int(widest or 0))
     source = f"sysfs {function.name}/current_link_speed"
     return Link(
@@ -115,6 +120,8 @@ def _pcie_name(speed: str | None, width: str | None) -> str | None:
     """Return a name such as ``PCIe gen 4 x4``, for which the kernel's texts are ``16.0 GT/s PCIe`` and ``4``."""
     if speed is None or width is None or not width.isdigit() or int(width) == 0:
         return None
+    if not _gts(speed):
+        return f"PCIe x{width}"
     known = PCIE_GENERATIONS.get(f"{_gts(speed):.1f}")
     return f"PCIe gen {known[0]} x{width}" if known else f"PCIe {speed} x{width}"
 

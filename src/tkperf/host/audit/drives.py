@@ -146,7 +146,8 @@ def audit_links(audited: AuditedHost, drive: AuditedDrive) -> Iterator[AuditResu
     if link is None:
         yield _LINK.not_known("the kernel shows none")
     elif link.downgraded is None:
-        yield _LINK.note(f"{link.negotiated}, its fastest rate is not known")
+        unknown = "fastest" if link.fastest is None else "current"
+        yield _LINK.note(f"{link.negotiated}, its {unknown} rate is not known")
     else:
         able = f"the drive could do {link.fastest}" if link.downgraded else "its fastest"
         yield _LINK.advise(
