@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import tempfile
 import time
@@ -72,8 +73,8 @@ def test_nvme_pulled_while_measuring(nvme_pulled: Drive, tmp_path: Path, monitor
     """If a drive is pulled out of its slot, the run ends with an error that names the drive. The earlier steps are
     kept, and no fio remains.
     """
-    with measuring(tmp_path, nvme_pulled.path, nvme_pulled.serial, "-rt", 15) as wait:
-        time.sleep(3)
+    with measuring(tmp_path, nvme_pulled.path, nvme_pulled.serial, "-rt", 5) as wait:
+        time.sleep(1)
         monitor("device_del", id=nvme_pulled.serial)
         ended = wait()
     assert ended.status in (4, 5), ended.stderr
@@ -151,15 +152,22 @@ def test_a_hung_device_while_measuring(nvme: Drive, tmp_path: Path) -> None:
 def test_swapped_under_its_name(members: list[Drive], tmp_path: Path) -> None:
     """If the node of the drive begins to refer to another drive, the run continues to measure the confirmed drive."""
     drive, other = members[:2]
-    numbers = other.sysfs("dev").replace(":", " ")
     before, confirmed_before = other.written_bytes(), 0
     try:
         with measuring(tmp_path, drive.path, drive.serial, test="writesat") as wait:
-            shell(f"rm {drive.path} && mknod {drive.path} b {numbers}")
+            # No program is started for this, because the run writes for only two more seconds.
+            replace_node(drive.path, other)
             confirmed_before = drive.written_bytes()
             ended = wait()
     finally:
-        shell(f"rm -f {drive.path} && mknod {drive.path} b {drive.sysfs('dev').replace(':', ' ')}")
+        replace_node(drive.path, drive)
     assert ended.status == 0, ended.stderr
     assert other.written_bytes() == before
     assert drive.written_bytes() > confirmed_before
+
+
+def replace_node(path: Path, drive: Drive) -> None:
+    """Let the node at this path refer to a drive."""
+    path.unlink(missing_ok=True)
+    major, minor = drive.sysfs("dev").split(":")
+    os.mknod(path, stat.S_IFBLK | 0o600, os.makedev(int(major), int(minor)))
