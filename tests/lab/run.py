@@ -8,6 +8,7 @@ and the exit status is 0.
 from __future__ import annotations
 
 import os
+import resource
 import shlex
 import signal
 import subprocess
@@ -37,7 +38,7 @@ def main(arguments: list[str]) -> int:
     # After SIGTERM, the script ends the machine and deletes its disks.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     _compile_cases(which)
-    began_s = time.monotonic()
+    began_s, used_s = time.monotonic(), _cpu_time_s()
     try:
         result = _run_cases(which, options)
         if result.frozen is not None:
@@ -54,7 +55,8 @@ def main(arguments: list[str]) -> int:
         print(f"lab: the machine ended after {took_s:.0f} s without finishing the cases. {result.frozen or ''}")
         print("lab: the last that the cases said:", *result.output.splitlines()[-8:], sep="\n    ")
         return 1
-    print(f"lab: {which} took {took_s:.0f} s; what it left is in .lab/last")
+    used_s = _cpu_time_s() - used_s
+    print(f"lab: {which} took {took_s:.0f} s and {used_s:.0f} s of CPU time; what it left is in .lab/last")
     if which == "full" and not arguments[1:]:
         return result.status or reset.main()
     return result.status
@@ -75,6 +77,12 @@ def _compile_cases(which: str) -> None:
         stderr=subprocess.DEVNULL,
         check=False,
     )
+
+
+def _cpu_time_s() -> float:
+    """Return the CPU time of all ended children of this process, to which the machine belongs."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _run_cases(which: str, options: list[str]) -> JobResult:

@@ -211,6 +211,10 @@ def _find_node(disk: Disk) -> Path:
     raise LookupError(f"no disk {disk.serial}")
 
 
+_blank: set[str] = set()
+"""The serial numbers of the drives that the last case that used them left blank."""
+
+
 @pytest.fixture
 def drive_of() -> Iterator[Callable[[Disk], Drive]]:
     """Yield a function that returns the drive of an entry in disks.py. The drive is blank before and after the case."""
@@ -219,14 +223,17 @@ def drive_of() -> Iterator[Callable[[Disk], Drive]]:
     def get(disk: Disk) -> Drive:
         drive = find(disk)
         used.append(drive)
-        subprocess.run(["wipefs", "-qa", drive.path], check=True)
-        subprocess.run(["udevadm", "settle"], check=True)
+        if disk.serial not in _blank:
+            subprocess.run(["wipefs", "-qa", drive.path], check=True)
+            subprocess.run(["udevadm", "settle"], check=True)
+        _blank.discard(disk.serial)
         return drive
 
     yield get
     for drive in used:
-        if drive.path.exists():
-            subprocess.run(["wipefs", "-qa", drive.path], check=False)
+        if drive.path.exists() and subprocess.run(["wipefs", "-qa", drive.path], check=False).returncode == 0:
+            _blank.add(drive.serial)
+    subprocess.run(["udevadm", "settle"], check=True)
 
 
 def _fixture(disk: Disk) -> Callable[..., Drive]:

@@ -10,16 +10,20 @@ import sys
 import tempfile
 from importlib import import_module
 from multiprocessing.context import ForkProcess
+from pathlib import Path
 from typing import IO
 
 from tkperf.cli.main import main
 from tkperf.pipeline import result_cache
+from tkperf.procedures.read_profiles import load_profile
 
 # The commands load these modules only when they are called.
 for name in ("cli.session", "cli.ending", "pipeline.diagnosis", "page.doctor"):
     import_module(f"tkperf.{name}")
 # This call reads the files of all code on which results depend, which takes four seconds in the lab.
 result_cache.describe_maker()
+# Each run reads its profile and compares it with the shipped profiles. The copies of this process find them decoded.
+load_profile(str(Path(__file__).parent / "lab.toml"))
 
 
 def run_warm(arguments: list[str], limit_s: float) -> tuple[int, str, str]:
