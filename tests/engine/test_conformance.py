@@ -415,5 +415,6 @@ def test_a_fio_that_cannot_be_told_to_report_is_waited_for(
     then = uncertain(SECOND, choose=asked.append)
     first = engine.measure(FIRST, then=then, on_sample=ignore)
     assert first.handed_over_s is None
+    assert all(seen.duration_s >= LENGTH_S for seen in asked)
     engine.start_next(SECOND)
     assert engine.measure(SECOND, then=None, on_sample=ignore).measurement.ios > 0

@@ -229,8 +229,10 @@ def test_no_thread_of_fio_is_woken_by_the_end_of_a_helper(make_engine: MakeEngin
     """
     process = wait_for(make_engine(), Step(workload=workload(), duration_s=1.0))
     process.come_to_gate()
-    for status in Path(f"/proc/{process._process.pid}/task").glob("*/status"):
-        (blocked,) = re.findall(r"^SigBlk:\s*(\w+)$", status.read_text(), re.M)
+    statuses = [path.read_text() for path in Path(f"/proc/{process._process.pid}/task").glob("*/status")]
+    assert len(statuses) > 2  # the main thread and the two jobs
+    for status in statuses:
+        (blocked,) = re.findall(r"^SigBlk:\s*(\w+)$", status, re.M)
         assert int(blocked, 16) & 1 << signal.SIGCHLD - 1
 
 

@@ -172,7 +172,9 @@ def test_no_rubbish_breaks_the_parser(data: bytes) -> None:
     """The parser accepts any bytes and divides them into documents and notes. Each document is parsed or refused with
     an EngineError.
     """
-    for document in DocumentSplitter().feed(data + b"\n"):
+    within = list(DocumentSplitter().feed(b"{\n" + data + b"\n}\n"))
+    assert within
+    for document in (*within, *DocumentSplitter().feed(data + b"\n")):
         with pytest.raises(EngineError):
             parse_document(document)
 

@@ -5,6 +5,7 @@ memory are proportional to the real size of the file.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Generator
@@ -449,26 +450,39 @@ def read_all(path: Path) -> str:
     return "read"
 
 
-def test_a_page_that_is_listed_many_times_is_noticed(tmp_path: Path) -> None:
-    """A damaged file in which an inner page refers to the same page many times is detected, because the file would then
-    contain more rows than bytes.
+def test_a_page_that_is_listed_many_times_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged file in which inner pages refer to the same page many times is detected, because the file then contains
+    more rows than bytes.
     """
+    monkeypatch.setitem(MOST_ROWS, "step", 5000)  # with the usual limit, the test would need ten seconds of CPU time
     path = made(tmp_path, lambda db: many_steps(db, 3000))
+    assert run_limited(lambda: read_all(path)) == "read"
     with closing(sqlite3.connect(path)) as db:
         (root,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'step'").fetchone()
     data = bytearray(path.read_bytes())
     size = int.from_bytes(data[16:18], "big")
-    while data[(root - 1) * size] == 5:
-        at = (root - 1) * size
+
+    def pointers(page: int) -> list[int]:
+        """Return the places at which an inner page refers to other pages."""
+        at = (page - 1) * size
+        assert data[at] == 5
         count = int.from_bytes(data[at + 3 : at + 5], "big")
-        cells = [at + int.from_bytes(data[at + 12 + 2 * n : at + 14 + 2 * n], "big") for n in range(count)]
-        child = data[cells[0] : cells[0] + 4]
-        for cell in cells:
-            data[cell : cell + 4] = child
-        data[at + 8 : at + 12] = child
-        root = int.from_bytes(child, "big")
+        return [at + 8, *(at + int.from_bytes(data[at + 12 + 2 * n : at + 14 + 2 * n], "big") for n in range(count))]
+
+    def children(page: int) -> list[int]:
+        return [int.from_bytes(data[at : at + 4], "big") for at in pointers(page)]
+
+    # The root refers only to the first inner page, this page only to the second inner page, and so on.
+    inner = [root, *children(root)[:3]]
+    leaf = children(inner[-1])[0]
+    for page, child in zip(inner, [*inner[1:], leaf], strict=True):
+        for at in pointers(page):
+            data[at : at + 4] = child.to_bytes(4, "big")
     path.write_bytes(data)
-    assert run_limited(lambda: read_all(path)) != ""
+    said = run_limited(lambda: read_all(path))
+    found = re.search("it is too large: table step has ([0-9,]+) rows", said)
+    assert found is not None, said
+    assert int(found[1].replace(",", "")) > len(data)
 
 
 def test_a_journal_that_names_another_file_is_not_played_back(tmp_path: Path) -> None:
