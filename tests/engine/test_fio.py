@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -33,10 +34,12 @@ pytestmark = pytest.mark.fio
 MakeEngine = Callable[..., FioEngine]
 
 
-def measure(engine: FioEngine, *, io_depth: int = 4, read_percent: int = 0) -> tuple[Execution, RequestedLoad]:
-    step = Step(workload=workload(io_depth=io_depth, read_percent=read_percent), duration_s=1.0)
+def measure(
+    engine: FioEngine, *, io_depth: int = 4, read_percent: int = 0, duration_s: float = 1.0
+) -> tuple[Execution, RequestedLoad]:
+    step = Step(workload=workload(io_depth=io_depth, read_percent=read_percent), duration_s=duration_s)
     execution = engine.measure(step, then=None, on_sample=lambda *_: None)
-    return execution, RequestedLoad(workload=step.workload, duration_s=1.0)
+    return execution, RequestedLoad(workload=step.workload, duration_s=duration_s)
 
 
 def judge(execution: Execution, plan: RequestedLoad) -> str | None:
@@ -51,6 +54,13 @@ def wait_for(engine: FioEngine, step: Step) -> FioProcess:
 
 def waiting(gate: Gate) -> list[int]:
     return gate._arrived()
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
 
 
 def test_a_fill_of_its_own_range_writes_that_and_nothing_beyond(make_engine: MakeEngine, scratch: Path) -> None:
@@ -89,12 +99,13 @@ def test_a_drive_is_filled_and_what_is_mapped_of_it_measured(
     step = Step(workload=workload(), duration_s=1.0)
     filled = engine.fill(fill, then=Next.for_certain(step), on_sample=lambda *_: None)
     assert filled.measurement.write.bytes == 12 << 20
-    assert filled.handed_over_s is not None
     assert f"filename={drive}\n" in filled.job_file
     data = drive.read_bytes()
     assert all(any(data[at : at + 4096]) for at in range(0, 6 << 20, 4096))
     assert not any(data[6 << 20 :])
     measured = engine.measure(step, then=None, on_sample=lambda *_: None)
+    # On a busy host, fio may exit before tkperf notices the end of the fill. The step then begins when it is requested.
+    assert filled.handed_over_s in (None, measured.earliest_s)
     assert measured.measurement.write.bytes > 0
     assert "filename=/dev/mapper/tkperf-segments-sdx\n" in measured.job_file
     assert drive.read_bytes() == data
@@ -120,7 +131,7 @@ def test_a_mix_of_block_sizes_is_offered_at_its_rate(make_engine: MakeEngine) ->
     execution = make_engine().measure(step, then=None, on_sample=lambda *_: None)
     assert judge(execution, RequestedLoad(workload=step.workload, duration_s=2.0)) is None
     chance = 4 * step.workload.arrivals_deviation(200)
-    assert execution.measurement.ios == pytest.approx(200, abs=chance)
+    assert 100 < execution.measurement.ios <= 200 + chance  # a busy host may delay I/Os
 
 
 def test_a_fill_is_believed(make_engine: MakeEngine) -> None:
@@ -165,11 +176,13 @@ def test_a_stream_with_a_dead_job_is_not_believed(make_engine: MakeEngine, monke
         opened(gate)
 
     monkeypatch.setattr(Gate, "open", kill_and_open)
-    phase = Continuous(section="S", number=1, workload=workload(), duration_s=1.0, longest_s=5.0)
-    plan = RequestedLoad(workload=phase.workload, duration_s=1.0, running=True)
+    phase = Continuous(section="S", number=1, workload=workload(), duration_s=2.0, longest_s=60.0)
+    plan = RequestedLoad(workload=phase.workload, duration_s=2.0, running=True)
     engine = make_engine()
-    said = [judge(engine.measure_slice(phase, then=None, on_sample=lambda *_: None), plan) or "" for _ in range(4)]
-    assert any("did no I/O ever" in each for each in said)
+    said: list[str] = []
+    while len(said) < 25 and not any("did no I/O ever" in each for each in said):
+        said.append(judge(engine.measure_slice(phase, then=None, on_sample=lambda *_: None), plan) or "")
+    assert "did no I/O ever" in said[-1]
 
 
 def test_honest_slices_are_believed(make_engine: MakeEngine) -> None:
@@ -185,24 +198,25 @@ def test_honest_slices_are_believed(make_engine: MakeEngine) -> None:
 def test_a_step_whose_fio_is_asked_to_end_is_a_failed_step(make_engine: MakeEngine) -> None:
     """If fio receives SIGTERM during a step, the step fails, although fio ends without an error."""
     engine = make_engine()
+    asked: list[int] = []
 
-    def terminate() -> None:
+    def terminate(*_: object) -> None:
         assert engine._current is not None
-        os.kill(engine._current._process.pid, signal.SIGTERM)
+        if not asked:
+            asked.append(engine._current._process.pid)
+            os.kill(asked[0], signal.SIGTERM)
 
-    timer = threading.Timer(1.5, terminate)
-    timer.start()
-    step = Step(workload=workload(), duration_s=5.0)
+    step = Step(workload=workload(), duration_s=30.0)
     with pytest.raises(StepFailedError, match="was killed by a signal"):
-        engine.measure(step, then=None, on_sample=lambda *_: None)
-    timer.join()
+        engine.measure(step, then=None, on_sample=terminate)
+    assert asked
 
 
 def test_slices_shorter_than_fios_reports_are_one_stream(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slices that are shorter than the interval between fio's reports form one stream without gaps. In this test, one
-    fio runs ten slices in 3 s.
+    fio runs ten slices in 3 s. On a busy host, some slices are longer.
     """
     started: list[Step] = []
     start_step = DeviceJobs.start_step
@@ -212,13 +226,13 @@ def test_slices_shorter_than_fios_reports_are_one_stream(
         return start_step(jobs, step, *given, **wait)
 
     monkeypatch.setattr(DeviceJobs, "start_step", start)
-    phase = Continuous(section="S", number=1, workload=workload(), duration_s=0.3, longest_s=3.0)
+    phase = Continuous(section="S", number=1, workload=workload(), duration_s=0.3, longest_s=30.0)
     engine = make_engine()
     slices = [engine.measure_slice(phase, then=None, on_sample=lambda *_: None) for _ in range(10)]
     assert len(started) == 1
     lengths_s = [each.measurement.duration_s for each in slices]
-    assert sum(lengths_s) == pytest.approx(3.0, abs=0.2)
-    assert max(lengths_s) < 0.9
+    assert sum(lengths_s) >= 2.8
+    assert median(lengths_s) < 0.9
     for before, after in pairwise(slices):
         assert after.started_s == pytest.approx(before.ended_s, abs=0.002)
 
@@ -245,30 +259,27 @@ def test_what_dies_at_the_gate_is_started_again(
     """
     engine = make_engine()
     prepared = wait_for(engine, Step(workload=workload(), duration_s=1.0))
-    until_s = time.monotonic() + 60
-    while not prepared.at_gate:
-        assert time.monotonic() < until_s
-        time.sleep(0.01)
+    wait_until(lambda: prepared.at_gate)
     if doom == "a helper":
         os.kill(waiting(prepared._gate)[0], signal.SIGKILL)
     elif doom == "fio":
         os.kill(prepared._process.pid, signal.SIGKILL)
     else:
         shutil.rmtree(prepared._folder.parent)
-    time.sleep(0.2)
+    wait_until(lambda: prepared.lost_at_gate)
     assert judge(*measure(engine)) is None
 
 
-def test_no_helper_of_a_killed_fio_keeps_the_device_open(make_engine: MakeEngine) -> None:
+def test_no_helper_of_a_killed_fio_keeps_the_device_open(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If fio is killed at the gate, its helpers have ended when the engine rests, so that no helper is mistaken for
     another user of the device.
     """
+    monkeypatch.setattr("tkperf.engine.fio_process.LONGEST_END_OF_HELPERS_S", 60.0)
     engine = make_engine()
     prepared = wait_for(engine, Step(workload=workload(jobs=16), duration_s=1.0))
-    until_s = time.monotonic() + 60
-    while not prepared.at_gate:
-        assert time.monotonic() < until_s
-        time.sleep(0.01)
+    wait_until(lambda: prepared.at_gate)
     helpers = waiting(prepared._gate)
     os.kill(prepared._process.pid, signal.SIGKILL)
     prepared._process.wait()
@@ -276,18 +287,16 @@ def test_no_helper_of_a_killed_fio_keeps_the_device_open(make_engine: MakeEngine
     assert not [pid for pid in helpers if Path(f"/proc/{pid}").exists()]
 
 
-@pytest.mark.parametrize("stopped_s", [0.2, 2.0])
+@pytest.mark.parametrize("stopped_s", [0.2, 6.0])
 def test_a_stopped_fio_is_not_believed(make_engine: MakeEngine, stopped_s: float) -> None:
     """A step is rejected if fio was stopped by SIGSTOP during the step. The counters of fio remain consistent, but the
     kernel reports the stop.
     """
     engine = make_engine()
-    process = wait_for(engine, Step(workload=workload(), duration_s=1.0))
+    process = wait_for(engine, Step(workload=workload(), duration_s=4.0))
 
     def stop_for_a_while() -> None:
-        while process.released_s is None:
-            time.sleep(0.01)
-        time.sleep(0.3)
+        wait_until(lambda: process.last.moved_bytes > 0)
         os.kill(process._process.pid, signal.SIGSTOP)
         time.sleep(stopped_s)
         os.kill(process._process.pid, signal.SIGCONT)
@@ -295,7 +304,7 @@ def test_a_stopped_fio_is_not_believed(make_engine: MakeEngine, stopped_s: float
     thread = threading.Thread(target=stop_for_a_while)
     thread.start()
     try:
-        seen = measure(engine)
+        seen = measure(engine, duration_s=4.0)
     finally:
         thread.join()
     assert "stopped by a signal" in (judge(*seen) or "")
@@ -308,7 +317,7 @@ def test_a_fio_that_writes_its_last_report_is_not_asked_for_another(
     a busy host, tkperf may notice only then that the jobs have ended.
     """
     engine = make_engine()
-    process = wait_for(engine, Step(workload=workload(), duration_s=0.3))
+    process = wait_for(engine, Step(workload=workload(), duration_s=3.0))
     process.come_to_gate()
     process.release()
     others = process._other_tasks

@@ -55,7 +55,7 @@ def test_fio_draws_the_same_addresses_from_one_seed_and_others_from_another(tmp_
         (tmp_path / "job.fio").write_text(text)
         (tmp_path / "log").unlink(missing_ok=True)  # fio appends to an existing log, so the old log is removed
         command = ["fio", "job.fio"]
-        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=600)
         lines = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
         return {line[-2] for line in lines if {"read", "write"} & {*line}}
 

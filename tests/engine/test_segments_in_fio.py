@@ -42,7 +42,7 @@ def run_fio(folder: Path, *options: str) -> tuple[list[int], str]:
         f"--write_iolog={log}",
         *options,
     ]
-    done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=600)
     lines = [line.split() for line in log.read_text().splitlines()]
     return [int(line[-2]) for line in lines if "write" in line], done.stdout + done.stderr
 
