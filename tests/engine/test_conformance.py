@@ -102,7 +102,10 @@ def rig(request: pytest.FixtureRequest) -> Rig:
     scripted = request.param == "scripted fio"
     if scripted:
         request.getfixturevalue("fake_fio")
-        patch.setenv("FAKE_FIO_LAST_WORDS_S", "0.5")
+        # This fio exits so late that the engine notices each planned end, and it has more time for a report on request.
+        patch.setenv("FAKE_FIO_LAST_WORDS_S", "2")
+        patch.setattr("tkperf.engine.fio.CHOOSE_AHEAD_S", 0.5)
+        patch.setattr("tkperf.engine.fio.LONGEST_REPORT_S", 0.4)
     make: Callable[[], FioEngine] = request.getfixturevalue("make_engine")
     return Rig(make(), time.monotonic, time.sleep, may_miss_ends=not scripted)
 
@@ -144,7 +147,7 @@ def require_handed_over(rig: Rig, before: Execution, after: Execution, planned_s
     assert before.handed_over_s is not None
     rig.require_at(after.started_s, before.handed_over_s)
     begun_s = before.started_s if before.earliest_s is None else before.earliest_s
-    rig.require_at(after.started_s, before.ended_s if planned_s is None else begun_s + planned_s)
+    rig.require_at(after.started_s, begun_s + (before.measurement.duration_s if planned_s is None else planned_s))
     assert after.earliest_s is None or before.handed_over_s == after.earliest_s <= after.started_s
     rig.require_begun_unasked(after)
 
@@ -205,7 +208,8 @@ def test_one_of_several_begins_that_is_chosen_shortly_before_the_end(rig: Rig) -
     third = measure(rig, THIRD)
     require_handed_over(rig, first, third)
     assert third.measurement.bytes == third.measurement.ios * 16384
-    assert 0 < min(asked) <= first.measurement.duration_s
+    assert asked or rig.may_miss_ends
+    assert all(0 < each <= first.measurement.duration_s + SAME_S for each in asked)
 
 
 def test_what_depends_on_the_last_ios_begins_when_the_totals_are_known(rig: Rig) -> None:
@@ -346,9 +350,9 @@ def test_an_idle_time_is_as_long_as_asked(rig: Rig) -> None:
     this period does not change its length.
     """
     first = measure(rig, FIRST, None)
-    rig.engine.idle(2.0, then=Next.for_certain(SECOND))
+    rig.engine.idle(4.0, then=Next.for_certain(SECOND))
     second = measure(rig, SECOND)
-    rig.require_at(second.started_s, first.ended_s + 2.0)
+    rig.require_at(second.started_s, first.ended_s + 4.0)
 
 
 def test_close_is_safe_at_any_time(rig: Rig) -> None:
@@ -387,11 +391,14 @@ def test_what_died_at_its_gate_is_started_anew(fake_fio: Play, make_engine: Call
 
 
 def test_what_comes_after_a_short_step_is_started_before_its_results_are_written(
-    fake_fio: Play, make_engine: Callable[[], FioEngine]
+    fake_fio: Play, make_engine: Callable[[], FioEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The load after a short step is started before the results of the preceding step are written. Otherwise a slow
     disk that stores the run file would delay the load. After a long step, the engine has enough time.
     """
+    # On a busy host, the engine may notice a planned end late, and the next fio may reach its gate late.
+    monkeypatch.setenv("FAKE_FIO_LAST_WORDS_S", "2")
+    monkeypatch.setattr("tkperf.engine.waiting.PREPARE_AHEAD_S", LATE_S)
     engine = make_engine()
     engine.measure(FIRST, then=Next.for_certain(SECOND, (THIRD,)), on_sample=ignore)
     assert THIRD in engine._waiting
@@ -399,7 +406,7 @@ def test_what_comes_after_a_short_step_is_started_before_its_results_are_written
     third = engine.measure(THIRD, then=None, on_sample=ignore)
     assert second.handed_over_s is not None
     assert third.started_s >= second.handed_over_s
-    long = replace(SECOND, duration_s=engine._waiting.ahead_s + 1)
+    long = replace(SECOND, duration_s=3600.0)
     engine.measure(FIRST, then=Next.for_certain(long, (THIRD,)), on_sample=ignore)
     assert long in engine._waiting
     assert THIRD not in engine._waiting

@@ -8,6 +8,7 @@ import fcntl
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,15 +20,23 @@ def waiter(gate_command: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(["sh", "-c", gate_command])
 
 
+def wait_until(is_so: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
+
+
 def test_all_wait_until_the_gate_opens_and_late_comers_pass(tmp_path: Path) -> None:
     """Several threads wait at one gate until it opens. A thread that arrives later passes at once."""
     gate = Gate(tmp_path, "a")
     waiting = [waiter(gate.command) for _ in range(3)]
-    time.sleep(0.3)
+    wait_until(lambda: gate.waiting == 3)
+    time.sleep(0.3)  # a thread that did not wait would end now
     assert [process.poll() for process in waiting] == [None] * 3
     gate.open()
-    assert [process.wait(timeout=5) for process in waiting] == [0] * 3
-    assert waiter(gate.command).wait(timeout=5) == 0
+    assert [process.wait(timeout=60) for process in waiting] == [0] * 3
+    assert waiter(gate.command).wait(timeout=60) == 0
 
 
 def test_who_waits_and_who_died_is_known(tmp_path: Path) -> None:
@@ -37,10 +46,7 @@ def test_who_waits_and_who_died_is_known(tmp_path: Path) -> None:
     gate = Gate(tmp_path, "a")
     assert (gate.waiting, gate.lost) == (0, False)
     waiting = [waiter(gate.command) for _ in range(2)]
-    until_s = time.monotonic() + 60
-    while gate.waiting < 2:
-        assert time.monotonic() < until_s
-        time.sleep(0.01)
+    wait_until(lambda: gate.waiting == 2)
     assert not gate.lost
     waiting[0].kill()
     waiting[0].wait()
@@ -51,7 +57,7 @@ def test_who_waits_and_who_died_is_known(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         gate.open()
     gate.close()
-    assert waiting[1].wait(timeout=20) != 0
+    assert waiting[1].wait(timeout=60) != 0
 
 
 def test_the_lock_is_dropped_only_after_the_gate_is_marked_open(
@@ -80,9 +86,9 @@ def test_a_closed_gate_fails_its_waiters(tmp_path: Path) -> None:
     """After a gate is closed, its waiting threads fail, so a discarded step starts no I/O."""
     gate = Gate(tmp_path, "a")
     waiting = waiter(gate.command)
-    time.sleep(0.2)
+    wait_until(lambda: gate.waiting == 1)
     gate.close()
-    assert waiting.wait(timeout=5) != 0
+    assert waiting.wait(timeout=60) != 0
 
 
 def test_when_the_owner_is_killed_the_gate_fails_closed(tmp_path: Path) -> None:
@@ -91,13 +97,14 @@ def test_when_the_owner_is_killed_the_gate_fails_closed(tmp_path: Path) -> None:
     """
     code = (
         "import sys, time; from pathlib import Path; from tkperf.engine.gate import Gate\n"
-        "g = Gate(Path(sys.argv[1]), 'a'); print(g.command, flush=True); time.sleep(60)"
+        "g = Gate(Path(sys.argv[1]), 'a'); print(g.command, flush=True); time.sleep(600)"
     )
     owner = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE)
     assert owner.stdout is not None
     waiting = waiter(owner.stdout.readline().decode().strip())
-    time.sleep(0.2)
+    arrived = tmp_path / "a.arrived"
+    wait_until(lambda: arrived.exists() and arrived.stat().st_size > 0)
     owner.kill()
     owner.wait()
     owner.stdout.close()
-    assert waiting.wait(timeout=5) != 0
+    assert waiting.wait(timeout=60) != 0
