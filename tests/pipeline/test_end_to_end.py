@@ -33,6 +33,7 @@ from tkperf.engine.device_jobs import DeviceJobs, Seeds
 from tkperf.engine.fio import FioEngine
 from tkperf.model.disturbance.io import DisturbanceCode
 from tkperf.model.phases import Fill
+from tkperf.model.plausibility import BYTES_TOLERANCE, RUNNING_TRAIL_IOS, RUNNING_TRAIL_S
 from tkperf.model.record import RunStatus, StepKind
 from tkperf.model.units import format_number
 from tkperf.model.workload import Access, ActiveRange, Workload
@@ -49,6 +50,8 @@ ROUNDS = 2
 SIZE_BYTES = (96 << 20) + 36 * 1024
 
 
+# A busy host may delay an event by this number of seconds.
+LATE_S = 30.0
 # This variable identifies the programs that these tests start among all programs of the host.
 MARK, MARK_VALUE = "TKPERF_TESTED_BY", secrets.token_hex(8)
 
@@ -71,6 +74,19 @@ def what_goes_on() -> list[str]:
             if f"{MARK}={MARK_VALUE}\0".encode() in (process / "environ").read_bytes():
                 found.append((process / "comm").read_text().strip())
     return found
+
+
+def require_nothing_goes_on() -> None:
+    """Require that all programs that these tests started through tkperf end soon."""
+    until = time.monotonic() + 60
+    while found := what_goes_on():
+        assert time.monotonic() < until, found
+        time.sleep(0.2)
+
+
+def trailing_ios(iops: float, workload: Workload) -> float:
+    """Return the number of I/Os by which two counters of a running fio may differ."""
+    return RUNNING_TRAIL_S * iops + RUNNING_TRAIL_IOS + workload.total_outstanding_ios
 
 
 def tkperf(*argv: str | Path) -> str:
@@ -185,19 +201,23 @@ def test_mixes_and_block_sizes_are_what_was_asked(finished: Path) -> None:
             seen, workload = step.measurement, step.workload
             if step.kind is StepKind.FILL:
                 continue
-            # The byte count of a running stream may lag behind its I/O count (see RUNNING_TRAIL_S).
-            whole = seen.ios * workload.block_size_bytes
-            trailing = 0.5 if step.kind is StepKind.CONTINUOUS else 0
-            assert seen.bytes == pytest.approx(whole, rel=trailing)
+            # The byte count of a running stream may lag behind its I/O count.
+            trailing = 0.0
+            if step.kind is StepKind.CONTINUOUS:
+                trailing = trailing_ios(seen.iops, workload) + BYTES_TOLERANCE * seen.ios
+            assert seen.bytes / workload.block_size_bytes == pytest.approx(seen.ios, abs=trailing)
+            if not seen.ios and step.kind is StepKind.CONTINUOUS:
+                continue  # a busy host may leave a slice without an I/O
             share = 100 * seen.read.ios / seen.ios
             # The direction of each I/O is random. If there are few I/Os, as on a busy host, the share of reads deviates
             # more.
             part = workload.read_percent / 100
             chance = 4 * 100 * (part * (1 - part) / seen.ios) ** 0.5
             assert share == pytest.approx(workload.read_percent, abs=max(3 if chance else 0, chance))
-            # A slice of a stream ends with a report from fio. A busy host may delay this report.
+            # A slice of a stream ends with a report from fio. A busy host may delay this report, and the end of a step.
             if step.kind is StepKind.ROUND:
-                assert seen.duration_s == pytest.approx(step.planned_s, abs=0.7)
+                assert step.planned_s is not None
+                assert step.planned_s - 0.7 <= seen.duration_s <= step.planned_s + LATE_S
 
 
 def test_seconds_add_up_to_their_step(finished: Path) -> None:
@@ -213,11 +233,14 @@ def test_seconds_add_up_to_their_step(finished: Path) -> None:
                 # ms.
                 covered_s = sum(sample.duration_s for sample in samples)
                 assert covered_s == pytest.approx(seen.duration_s, abs=0.051)
-                assert sum(sample.both.ios for sample in samples) <= seen.ios
+                assert sum(sample.both.ios for sample in samples) == seen.ios
+                assert sum(sample.both.histogram.total for sample in samples) == seen.both.histogram.total
                 # fio reads the counts and the histogram one after the other while its threads run. On a busy host, fio
-                # may have to wait for a CPU in between.
+                # may have to wait for a CPU in between. I/Os of a fast second may then count in a slow second.
+                fastest_iops = max(sample.both.ios / sample.duration_s for sample in samples)
                 for sample in samples:
-                    assert sample.both.histogram.total == pytest.approx(sample.both.ios, rel=0.05, abs=200)
+                    slack = trailing_ios(fastest_iops, step.workload) + 0.01 * sample.both.ios
+                    assert sample.both.histogram.total == pytest.approx(sample.both.ios, abs=slack)
 
 
 def test_fios_own_output_is_kept_and_agrees(finished: Path) -> None:
@@ -247,7 +270,7 @@ def test_write_saturation_is_one_uninterrupted_stream(finished: Path) -> None:
     covered_s = sum(step.measurement.duration_s for step in steps)
     assert covered_s >= 6 - 0.7
     if len({step.job_file for step in steps}) == 1:
-        assert covered_s <= 6 + 0.7
+        assert covered_s <= 6 + LATE_S
 
 
 def test_results_are_means_of_the_window(finished: Path, results: dict[str, object]) -> None:
@@ -370,7 +393,7 @@ def test_nothing_keeps_running_and_nothing_is_left(finished: Path) -> None:
     """A finished run leaves neither a fio process nor a working folder. The scratch file remains, because it belongs to
     the user.
     """
-    assert what_goes_on() == []
+    require_nothing_goes_on()
     assert (finished.parent / "scratch").stat().st_size == SIZE_BYTES
 
 
@@ -398,9 +421,13 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(tmp_path: Path, how: s
         ended += json.loads(line)["event"] == "StepEnded"
         if ended == 4:
             break
-    assert "fio" in what_goes_on()  # without this check, the test would prove nothing if no fio had been running
+    # Without this check, the test would prove nothing if no fio had been running.
+    until = time.monotonic() + LATE_S
+    while "fio" not in (found := what_goes_on()):
+        assert time.monotonic() < until, found
+        time.sleep(0.05)
     os.kill(process.pid, how)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     if how is not signal.SIGKILL:
         assert process.returncode == 130
         assert "kept" in err
@@ -410,10 +437,7 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(tmp_path: Path, how: s
     assert len(record.tests[0].steps) >= 4
     assert analyse(record).tests[0].sections
     assert "interrupted" in tkperf("show", tmp_path / "cut.tkperf")
-    until = time.monotonic() + 10
-    while what_goes_on():
-        assert time.monotonic() < until, "fio goes on after tkperf ended"
-        time.sleep(0.2)
+    require_nothing_goes_on()
 
 
 def test_what_others_run_is_none_of_ours() -> None:
@@ -426,7 +450,7 @@ def test_what_others_run_is_none_of_ours() -> None:
         for by in ("another test run", MARK_VALUE)
     ]
     try:
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while (found := what_goes_on()) != ["sh"]:
             assert time.monotonic() < until, found
             time.sleep(0.05)
@@ -456,11 +480,11 @@ def test_fio_holds_the_lock_as_long_as_it_runs(tmp_path: Path) -> None:
         if json.loads(line)["event"] == "SampleSeen":
             break
     inode = (tmp_path / "scratch").stat().st_ino
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while not (holding := fios_holding(inode, process.pid)) and time.monotonic() < until:
         time.sleep(0.05)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
     assert holding
 
 
@@ -497,7 +521,7 @@ def test_a_device_that_shrinks_under_the_run_ends_it(tmp_path: Path) -> None:
         if json.loads(line)["event"] == "Judged":
             break
     scratch.unlink()
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 4
     assert "Traceback" not in err
     record = read_run(tmp_path / "gone.tkperf")

@@ -64,7 +64,7 @@ def test_doctor_and_run_agree_that_io_uring_is_refused(scratch: Path, number: in
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     if done.returncode == 77:
         pytest.skip("this machine takes no seccomp filter")
