@@ -15,6 +15,7 @@ from typing import cast
 import pytest
 
 from tests.builders import io_stats, run_info
+from tests.conftest import loop_numbers
 from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.run_results import analyse
 from tkperf.model.errors import RunFileError
@@ -47,6 +48,7 @@ COMPLETE = RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u")
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every event retry the write, and limit the waiting time at the end of the run to one second."""
     monkeypatch.setattr(backlog, "REWRITE_EVERY_S", 0.01)
+    monkeypatch.setattr(backlog, "REWRITE_TAKES_S", 600.0)
     monkeypatch.setattr(backlog, "RESCUE_AFTER_S", 0.2)
     monkeypatch.setattr(backlog, "LAST_WAIT_S", 1.0)
 
@@ -280,8 +282,11 @@ def test_even_a_file_that_cannot_be_read_any_more_leaves_the_rest(
 
 
 @pytest.mark.usefixtures("at_once")
-def test_room_made_at_the_last_moment_leaves_no_copies(tmp_path: Path, rescues: Path) -> None:
+def test_room_made_at_the_last_moment_leaves_no_copies(
+    tmp_path: Path, rescues: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If a run file can be written again at the end of the run, no copy remains in another folder."""
+    monkeypatch.setattr(backlog, "LAST_WAIT_S", 600.0)
     path, writer = a_run(tmp_path, steps=1)
     writer._db.execute("PRAGMA max_page_count = 1")
     writer(StepEnded(test="iops", record=a_step(2, engine_output=os.urandom(100_000))))
@@ -384,7 +389,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     make = ["mkfs.ext4", "-q", "-O", "^has_journal", "-m", "0", str(image)]
     mount = ["mount", "-o", "loop", str(image), str(folder)]
     for command in (make, mount):
-        if subprocess.run(command, check=False, capture_output=True).returncode:
+        with loop_numbers():
+            done = subprocess.run(command, check=False, capture_output=True)
+        if done.returncode:
             pytest.skip(f"cannot {command[0]} here")
     yield folder
     subprocess.run(["umount", "--lazy", folder], check=True)
