@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.builders import run_info
 from tests.runfile.runs import a_step
@@ -16,6 +18,7 @@ from tkperf.model.disturbance.io import DisturbanceCode
 from tkperf.model.record import RunRecord, RunStatus, TestRecord
 from tkperf.model.telemetry.drive_reading import DriveFacts, Reading
 from tkperf.model.throttling import (
+    Intervals,
     TelemetryLog,
     counter_delta,
     find_amplification,
@@ -32,6 +35,22 @@ def log(at_s: float, **values: object) -> Reading:
     """Return a reading of a drive's log."""
     told: dict[str, object] = {"media_errors": 0, "drive": "/dev/x", "source": "nvme", **values}
     return Reading(at_s=at_s, **told)  # type: ignore[arg-type]
+
+
+PAIRS = st.tuples(st.integers(0, 20), st.integers(0, 20)).map(lambda pair: (float(min(pair)), float(max(pair))))
+
+
+@given(st.lists(PAIRS, max_size=6), PAIRS)
+def test_intervals_are_found_like_in_a_search_of_all(
+    pairs: list[tuple[float, float]], wanted: tuple[float, float]
+) -> None:
+    """The fast search gives the same answers as a comparison with each interval, also if an interval contains another
+    interval.
+    """
+    intervals, (begin, end) = Intervals(pairs), wanted
+    assert intervals.contain(begin) is any(first <= begin <= last for first, last in pairs)
+    if begin < end:
+        assert intervals.overlap(begin, end) is any(first < end and last > begin for first, last in pairs)
 
 
 @pytest.mark.parametrize(
