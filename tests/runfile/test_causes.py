@@ -203,3 +203,33 @@ def test_what_a_killed_import_left_goes_with_the_next_one(tmp_path: Path) -> Non
     db.close()
     os.close(lock)
     assert sorted(tmp_path.iterdir()) == [living, path]
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_an_import_without_hard_links_replaces_no_file(
+    exists: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a file system without hard links, such as FAT, a finished import is renamed. If another program has created a
+    file with this name in the meantime, this file remains.
+    """
+
+    def no_hard_links(*_: object) -> NoReturn:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(Path, "hardlink_to", no_hard_links)
+    path = tmp_path / "a.tkperf"
+
+    def write_run() -> None:
+        with write_whole(path) as write:
+            write(RunStarted(info=run_info(), tests=("iops",)))
+            if exists:
+                path.write_text("precious")
+
+    if exists:
+        with pytest.raises(RunFileError, match="exists"):
+            write_run()
+        assert path.read_text() == "precious"
+    else:
+        write_run()
+        assert read_run(path).tests == ()
+    assert [*tmp_path.iterdir()] == [path]

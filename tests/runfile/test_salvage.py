@@ -5,9 +5,12 @@ named.
 from __future__ import annotations
 
 import random
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,7 +20,9 @@ from tests.runfile.runs import a_step
 from tkperf.cli.main import cli
 from tkperf.model.errors import RunFileError
 from tkperf.model.record import RunNote, RunRecord, RunStatus, StepRecord
+from tkperf.runfile.limits import Meter
 from tkperf.runfile.reader import RunFile
+from tkperf.runfile.salvage import read_rows, require_damage
 from tkperf.runfile.writer import PAGE_BYTES, RunFileWriter
 from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestEnded, TestStarted, Warned
 
@@ -154,3 +159,51 @@ def test_tests_whose_rows_are_lost_are_found_by_their_order(whole: Path, tmp_pat
         record = run_file.record()
     assert [(test.name, len(test.steps)) for test in record.tests] == [("iops", 100), ("lat", 100)]
     assert "of table test" in record.left_out[0].what
+
+
+SQLITE_IOERR_READ = sqlite3.SQLITE_IOERR | 1 << 8
+"""The result of SQLite if the disk below the file cannot read a page (rescode.html of SQLite, 266)."""
+BAD = range(7, 10)
+
+
+class BadDiskCursor(sqlite3.Cursor):
+    """A cursor on a table of which the disk cannot read some rows."""
+
+    def __next__(self) -> Any:
+        row = super().__next__()
+        if row[0] in BAD:
+            raise sqlite_error(SQLITE_IOERR_READ)
+        return row
+
+
+class BadDisk(sqlite3.Connection):
+    def cursor(self) -> sqlite3.Cursor:  # type: ignore[override]
+        return super().cursor(BadDiskCursor)
+
+
+def sqlite_error(code: int) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = code
+    return error
+
+
+def test_rows_that_the_disk_cannot_read_are_left_out() -> None:
+    """If the disk cannot read a part of the file, the other rows are read, each of them once."""
+    lost: list[tuple[int, int | None, sqlite3.DatabaseError]] = []
+    with closing(sqlite3.connect(":memory:", factory=BadDisk)) as db:
+        db.execute("CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT)")
+        db.executemany("INSERT INTO note (text) VALUES (?)", [(f"note {number}",) for number in range(1, 21)])
+        rows = read_rows(db, "note", "text", Meter(0), lost=lambda *what: lost.append(what))
+        found = [row["text"] for row in rows]
+    assert found == [f"note {number}" for number in range(1, 21) if number not in BAD]
+    assert sorted(number for first, last, _ in lost for number in range(first, (last or first) + 1)) == [*BAD]
+    assert {error.sqlite_errorcode for *_, error in lost} == {SQLITE_IOERR_READ}
+
+
+def test_a_lock_is_not_damage() -> None:
+    """A lock makes every row unreadable, so it ends the reading. Damage of the file or of its disk does not."""
+    for code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR, SQLITE_IOERR_READ):
+        require_damage(sqlite_error(code))
+    for code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM):
+        with pytest.raises(sqlite3.OperationalError):
+            require_damage(sqlite_error(code))
