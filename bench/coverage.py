@@ -26,8 +26,9 @@ from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty, build_ratio
 from tkperf.analysis.uncertainty.means import uncertainty_of_mean
 from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
 from tkperf.analysis.uncertainty.spread import coverage_factor, spread_of_series
-from tkperf.model.histogram import BUCKET_UPPER_NS, REPORTED_PERCENTILES, Histogram
+from tkperf.model.histogram import BUCKET_UPPER_NS, Histogram
 from tkperf.model.measurement import FloatArray, IoStats
+from tkperf.model.reported_percentiles import REPORTED_PERCENTILES
 from tkperf.model.steady_state import PTS_CRITERIA, judge
 
 ROUNDS, WINDOW, NEXT = 25, 5, 10

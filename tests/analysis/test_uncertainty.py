@@ -28,8 +28,9 @@ from tkperf.analysis.uncertainty.means import (
 )
 from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
 from tkperf.analysis.uncertainty.spread import coverage_factor, spread_of_series
-from tkperf.model.histogram import BUCKET_UPPER_NS, BUCKETS, REPORTED_PERCENTILES, Histogram
+from tkperf.model.histogram import BUCKET_UPPER_NS, BUCKETS, Histogram
 from tkperf.model.measurement import FloatArray, IoStats, Seconds
+from tkperf.model.reported_percentiles import REPORTED_PERCENTILES
 
 TRIALS = 1000
 

@@ -32,8 +32,8 @@ from tkperf.interop.imported import LARGEST_DEMAND, MOST_WARNINGS
 from tkperf.model.choices import DEFAULT_PROFILES, PRESETS, built_in_profiles
 from tkperf.model.disturbance import host_activity as of_host
 from tkperf.model.disturbance import io as of_io
-from tkperf.model.histogram import LEAST_IOS_BEYOND
 from tkperf.model.input_files import RESULTS_BYTES
+from tkperf.model.reported_percentiles import LEAST_IOS_BEYOND
 from tkperf.model.run_info import LONGEST_FACT
 from tkperf.model.throttling import LEAST_UNITS
 from tkperf.page.batch.batch_verdict_texts import MOST_MAIL_LINES

@@ -5,6 +5,7 @@ names agree with the names of the objects.
 from __future__ import annotations
 
 from tkperf.device.purge import ata, nvme, scsi
+from tkperf.engine.registry import ENGINES
 from tkperf.engine.simulation.models import PRESET_MODELS
 from tkperf.model import choices
 from tkperf.procedures import SUITES, TESTS, load_profile
@@ -21,6 +22,12 @@ def test_the_tests_offered_are_those_that_there_are() -> None:
 
 def test_the_presets_are_those_that_there_are() -> None:
     assert tuple(PRESET_MODELS) == choices.PRESETS
+
+
+def test_the_io_engines_offered_are_those_of_the_engines() -> None:
+    """``--engine`` accepts the I/O interfaces of all registered engines, and no two engines have the same interface."""
+    assert tuple(name for engine in ENGINES.values() for name in engine.ioengines) == choices.IO_ENGINES
+    assert len(set(choices.IO_ENGINES)) == len(choices.IO_ENGINES)
 
 
 def test_every_shipped_profile_is_found_and_can_be_loaded() -> None:

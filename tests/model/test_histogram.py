@@ -11,11 +11,10 @@ from tkperf.model.histogram import (
     BUCKET_UPPER_NS,
     BUCKETS,
     EMPTY,
-    REPORTED_PERCENTILES,
     Histogram,
     bucket_of_ns,
-    percentile_rank,
 )
+from tkperf.model.reported_percentiles import REPORTED_PERCENTILES, percentile_rank
 
 latencies = st.lists(st.integers(min_value=0, max_value=10**10), min_size=1, max_size=200)
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import io_stats, latency_lists
-from tkperf.model.histogram import REPORTED_PERCENTILES
 from tkperf.model.measurement import NO_IO, IoStats, Measurement, Sample, add_all, as_answer, explain_rare
 from tkperf.model.quantity import combine
+from tkperf.model.reported_percentiles import REPORTED_PERCENTILES
 from tkperf.model.workload import Access, Workload
 
 

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import io_stats, latency_lists
-from tkperf.model.histogram import BUCKET_LOWER_NS, BUCKET_UPPER_NS, REPORTED_PERCENTILES, Histogram
+from tkperf.model.histogram import BUCKET_LOWER_NS, BUCKET_UPPER_NS, Histogram
 from tkperf.model.measurement import IoStats
+from tkperf.model.reported_percentiles import REPORTED_PERCENTILES
 from tkperf.page.chart import Axis, Bucket, Distribution, Marked, Scale
 from tkperf.page.figures.curves import BINS_A_DECADE, exceedance_points, find_buckets
 from tkperf.render.charts.axes import draw_value_axis

@@ -11,8 +11,8 @@ import msgspec
 
 from tkperf.analysis.characteristics import CHARACTERISTICS, DROPS
 from tkperf.model.errors import InputFileError, UsageError
-from tkperf.model.histogram import REPORTED_PERCENTILES
 from tkperf.model.quantity import LATENCY_MIN, QUANTITIES, Better, Direction
+from tkperf.model.reported_percentiles import REPORTED_PERCENTILES
 from tkperf.model.strict import decode_strictly, shallow
 from tkperf.model.units import parse_size_bytes
 from tkperf.model.workload import Access, Arrival

@@ -14,7 +14,7 @@ import msgspec
 
 from tkperf.engine import PROBE_S, ChosenEngine, RequiredIo
 from tkperf.engine.fio_job import filename_option, find_poisson_setting, poisson_iops
-from tkperf.model.choices import IO_ENGINES
+from tkperf.model.choices import FIO_IO_ENGINES
 from tkperf.model.decoding import decode_json
 from tkperf.model.errors import EngineError, UsageError
 from tkperf.system.process import Completed, run_command
@@ -193,14 +193,14 @@ def _find_obstacles(wanted: str | None, io: RequiredIo) -> dict[str, str | None]
     """Return the I/O engines to choose from, each with the reason why the installed version of fio cannot do the I/O
     with this engine on any device. None means that this version can do the I/O.
     """
-    if wanted is not None and wanted not in IO_ENGINES:
-        raise UsageError(f"--engine {wanted}: choose {' or '.join(IO_ENGINES)}")
+    if wanted is not None and wanted not in FIO_IO_ENGINES:
+        raise UsageError(f"--engine {wanted}: choose {' or '.join(FIO_IO_ENGINES)}")
     if io.flushes_between_reads and (reason := _why_no_flushes_between_reads()):
         raise EngineError(f"fio cannot perform the I/O of this run: {reason}")
     if reason := _why_not_these_arrivals(io.random_arrivals_iops):
         raise EngineError(f"fio cannot perform the I/O of this run: {reason}")
     obstacles: dict[str, str | None] = {}
-    for ioengine in (wanted,) if wanted else IO_ENGINES:
+    for ioengine in (wanted,) if wanted else FIO_IO_ENGINES:
         reason = _why_not_exact(ioengine, {io.io_depth, *io.io_depths})
         if reason is None and io.flushes_from_queue:
             reason = _why_no_queued_flushes(ioengine)

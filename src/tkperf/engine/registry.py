@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from tkperf.engine import Engine, RunSeeds, fio_setup
 from tkperf.engine.device_engine import DeviceEngine, PermittedDevice
-from tkperf.model.choices import IO_ENGINES
+from tkperf.model.choices import FIO_IO_ENGINES
 from tkperf.model.errors import not_known
 from tkperf.system.process import FIO_VARIABLE, find_named_fio, find_program
 
@@ -26,7 +26,7 @@ class _Fio:
         "setpriv": "ending fio with tkperf",
         "flock": "handing over between steps",
     }
-    ioengines: tuple[str, ...] = IO_ENGINES
+    ioengines: tuple[str, ...] = FIO_IO_ENGINES
     variable = FIO_VARIABLE
 
     find_version = staticmethod(fio_setup.find_fio_version)

@@ -58,7 +58,9 @@ FIGURES = (
     *("single-read", "single-write", "kept-rate"),
 )
 
-IO_ENGINES = ("io_uring", "libaio")
+FIO_IO_ENGINES = ("io_uring", "libaio")
+# The I/O engines that the option --engine accepts.
+IO_ENGINES = (*FIO_IO_ENGINES,)
 WRITE_CACHE = ("on", "off", "keep")
 NVME_PURGES = (
     "nvme-format",

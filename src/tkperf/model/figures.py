@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tkperf.model.histogram import TAIL_PERCENT, PercentileUse, find_percentiles
 from tkperf.model.quantity import percentile
+from tkperf.model.reported_percentiles import TAIL_PERCENT, PercentileUse, find_percentiles
 
 
 class FigureKind(StrEnum):

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from tkperf.model import histogram
 from tkperf.model.disturbance.io import HOST_LIMITED, WORDS, Disturbance, DisturbanceCode, find_doubtful
-from tkperf.model.histogram import LEAST_IOS_BEYOND, REPORTED_PERCENTILES, Histogram
+from tkperf.model.histogram import Histogram
+from tkperf.model.reported_percentiles import LEAST_IOS_BEYOND, REPORTED_PERCENTILES
 from tkperf.model.workload import WHOLE_LOAD, PartKey, Workload
 
 TOO_FEW_IOS = f"fewer than {LEAST_IOS_BEYOND} I/Os expected beyond that percentile"

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from tkperf.model.histogram import REPORTED_PERCENTILES
 from tkperf.model.measurement import IoStats, Measurement, add_all
+from tkperf.model.reported_percentiles import REPORTED_PERCENTILES
 from tkperf.model.units import format_quantity
 from tkperf.model.workload import Workload
 

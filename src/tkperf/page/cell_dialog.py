@@ -17,7 +17,7 @@ from tkperf.analysis.host_conditions import HOST_FACTS
 from tkperf.analysis.results import CellResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.analysis.workload_axes import name_stream
-from tkperf.model.histogram import TAIL_PERCENT, coarse_edges_ns, find_coarse_buckets
+from tkperf.model.histogram import coarse_edges_ns, find_coarse_buckets
 from tkperf.model.measurement import IoStats, Measurement, Seconds, add_all
 from tkperf.model.quantity import (
     IOPS,
@@ -33,6 +33,7 @@ from tkperf.model.quantity import (
     percentile,
     stats_of,
 )
+from tkperf.model.reported_percentiles import TAIL_PERCENT
 from tkperf.model.units import NOT_MEASURED, format_number
 from tkperf.page.chart import AnyChart, Bucket, Distribution
 from tkperf.page.facts import or_not_known, word

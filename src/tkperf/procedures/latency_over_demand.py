@@ -10,9 +10,9 @@ from typing import Annotated, ClassVar, Self
 import msgspec
 
 from tkperf.model.figures import LATENCIES, TAIL, TAIL_WORDS, FigureKind, SectionPlan, asking, drawn, percentile_keys
-from tkperf.model.histogram import PercentileUse
 from tkperf.model.measurement import Measurement
 from tkperf.model.phases import Procedure, Reply, Round, SectionOutcome, Yielded
+from tkperf.model.reported_percentiles import PercentileUse
 from tkperf.model.units import format_count, format_mix
 from tkperf.model.workload import Access, Arrival, Step, Workload
 from tkperf.procedures import building_blocks, random_write_state

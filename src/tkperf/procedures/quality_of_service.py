@@ -18,9 +18,9 @@ from tkperf.model.figures import (
     drawn,
     percentile_keys,
 )
-from tkperf.model.histogram import PercentileUse, find_percentiles
 from tkperf.model.phases import Continuous, PhaseSequence, Procedure, Purge, Reply, SectionOutcome, Yielded
 from tkperf.model.quantity import PERCENTILES
+from tkperf.model.reported_percentiles import PercentileUse, find_percentiles
 from tkperf.model.units import format_count, format_mix
 from tkperf.model.workload import Access
 from tkperf.procedures import building_blocks, random_write_state

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from tkperf.analysis.host_conditions import HOST_FACTS
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.model.disturbance.io import DisturbanceCode, find_codes
-from tkperf.model.histogram import PercentileUse, find_percentiles
 from tkperf.model.measurement import Sample
 from tkperf.model.quantity import IOS, QUANTITIES, Direction, to_us
 from tkperf.model.record import StepRecord
+from tkperf.model.reported_percentiles import PercentileUse, find_percentiles
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.units import drop_controls
 from tkperf.render.export_json import (

@@ -23,16 +23,9 @@ import numpy as np
 from tkperf.analysis.uncertainty.estimate import Basis, Interval, Uncertainty
 from tkperf.analysis.uncertainty.means import spread_of_rounds
 from tkperf.analysis.uncertainty.spread import PREDICTED, Spread, coverage_factor
-from tkperf.model.histogram import (
-    BUCKET_LOWER_NS,
-    BUCKET_UPPER_NS,
-    REPORTED_PERCENTILES,
-    Histogram,
-    IntArray,
-    has_percentile,
-    percentile_rank,
-)
+from tkperf.model.histogram import BUCKET_LOWER_NS, BUCKET_UPPER_NS, Histogram, IntArray
 from tkperf.model.measurement import FloatArray, IoStats
+from tkperf.model.reported_percentiles import REPORTED_PERCENTILES, has_percentile, percentile_rank
 
 SUREST_PERCENT = 99.0
 """Above this percentile, every interval is only a lower limit of the uncertainty.

@@ -14,7 +14,6 @@ from tkperf.analysis.results import CellResult, SectionResult, SliceResult
 from tkperf.analysis.uncertainty.spread import COVERED
 from tkperf.analysis.workload_axes import BLOCKS, DEPTH, JOBS, MIX, Order, WorkloadAxis, place_of
 from tkperf.model.figures import Figure
-from tkperf.model.histogram import REPORTED_PERCENTILES
 from tkperf.model.measurement import IoStats, places_of_extremes
 from tkperf.model.quantity import (
     IOPS,
@@ -27,6 +26,7 @@ from tkperf.model.quantity import (
     Direction,
     Quantity,
 )
+from tkperf.model.reported_percentiles import REPORTED_PERCENTILES
 from tkperf.model.units import KIB, NOT_MEASURED
 from tkperf.model.workload import Workload
 from tkperf.page.chart import (

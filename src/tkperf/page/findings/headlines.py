@@ -22,8 +22,8 @@ from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.section_results import Variation, find_variation
 from tkperf.analysis.timeline.timelines import Timeline, preferred
 from tkperf.analysis.uncertainty.estimate import Uncertainty
-from tkperf.model.histogram import TAIL_PERCENT
 from tkperf.model.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Better, Quantity, percentile
+from tkperf.model.reported_percentiles import TAIL_PERCENT
 from tkperf.model.units import format_duration, format_number
 from tkperf.model.workload import Workload
 from tkperf.page.findings.choice import (

@@ -12,7 +12,6 @@ from tkperf.analysis.characteristics_search import find_characteristic
 from tkperf.analysis.drive_telemetry import DriveTelemetry
 from tkperf.analysis.results import RoundResult, SectionResult, SliceResult, TestResult
 from tkperf.model.figures import FigureKind, SectionPlan, matrix_keys
-from tkperf.model.histogram import TAIL_PERCENT
 from tkperf.model.quantity import (
     LATENCY_MAX,
     LATENCY_MEAN,
@@ -22,6 +21,7 @@ from tkperf.model.quantity import (
     find_quantities,
     percentile,
 )
+from tkperf.model.reported_percentiles import TAIL_PERCENT
 from tkperf.model.units import format_window
 from tkperf.model.workload import Workload
 from tkperf.page.page import TableView

@@ -21,8 +21,8 @@ from tkperf.model.figures import (
     percentile_keys,
     stream_latencies,
 )
-from tkperf.model.histogram import PercentileUse
 from tkperf.model.quantity import QUANTITIES
+from tkperf.model.reported_percentiles import PercentileUse
 from tkperf.model.units import capital, format_count, format_duration, format_mix
 from tkperf.procedures import building_blocks
 from tkperf.procedures.descriptor import Circumstances

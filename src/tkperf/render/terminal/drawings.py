@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from tkperf.model.figures import FigureKind
-from tkperf.model.histogram import TAIL_PERCENT
 from tkperf.model.quantity import LATENCY_MEAN, percentile
+from tkperf.model.reported_percentiles import TAIL_PERCENT
 from tkperf.model.units import format_latency
 from tkperf.page.chart import (
     SHARE_NAMES,
