@@ -54,29 +54,37 @@ def make_set(scratch: Path, *numbers: str) -> None:
     ids=["one drive more", "one drive missing", "another drive", "no drive"],
 )
 def test_a_set_of_other_drives_is_refused(scratch: Path, identity: DeviceIdentity, below: tuple[str, ...]) -> None:
+    """A set gets no permit if it contains a further drive, lacks a confirmed drive, or contains another drive."""
     make_set(scratch, *below)
     with pytest.raises(RefusedError, match="does not consist of the confirmed devices, so tkperf writes nothing to it"):
         grant_set_permit(lambda: "/dev/md7", [confirmed("8:0"), confirmed("8:16")])
 
 
 def test_a_set_of_the_confirmed_drives_gets_a_permit(scratch: Path, identity: DeviceIdentity) -> None:
+    """A set of exactly the confirmed drives gets a permit. If the set consists of other drives when it is created
+    again, the set is refused.
+    """
     make_set(scratch, "8:0", "8:16")
     permitted = grant_set_permit(lambda: "/dev/md7", [confirmed("8:0"), confirmed("8:16")])
     assert permitted.identity == identity
-    # The set is created again for the next test, with another drive.
+    # tkperf creates the set again for its next test. The set now contains a further drive.
     make_set(scratch, "8:32")
     with pytest.raises(RefusedError, match="does not consist of the confirmed devices"):
         permitted.made()
 
 
 def test_no_set_is_permitted_if_a_member_was_removed(scratch: Path, identity: DeviceIdentity) -> None:
+    """A set gets no permit if the permit of one of its drives is no longer valid."""
     make_set(scratch, "8:0", "8:16")
     with pytest.raises(DeviceError, match="the drive was removed"):
         grant_set_permit(lambda: "/dev/md7", [confirmed("8:0"), confirmed("8:16", in_use=False)])
 
 
 def test_only_the_virtual_drive_that_was_created_gets_a_permit(identity: DeviceIdentity) -> None:
+    """A virtual drive gets a permit only if its world-wide name is the whole name that the controller reports. If the
+    controller reports no name, the drive is refused.
+    """
     assert grant_virtual_drive_permit("/dev/sdz", NAA.upper).identity == identity
-    for other in (NAA[:-1] + "0", "", None):
+    for other in (NAA[:-1] + "0", NAA[1:], NAA[:8], "", None):
         with pytest.raises(RefusedError, match="is not the virtual drive that tkperf created"):
             grant_virtual_drive_permit("/dev/sdz", lambda naa=other: naa)  # type: ignore[misc]

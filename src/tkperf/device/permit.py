@@ -339,7 +339,7 @@ def grant_virtual_drive_permit(path: str, find_naa: Callable[[], str | None]) ->
 
     def identify() -> DeviceIdentity:
         identity, naa = read_identity(path), find_naa()
-        if not naa or naa.lower() not in (identity.wwn or "").lower():
+        if not naa or naa.lower() != (identity.wwn or "").lower().removeprefix("naa."):
             raise RefusedError(
                 f"{path} (world-wide name {identity.wwn or 'not known'}) is not the virtual drive that tkperf created "
                 f"({naa or 'not known'}), so tkperf writes nothing to it"
