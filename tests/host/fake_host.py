@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.printed_forms import load_forms
 from tkperf.host.audit import Audit, AuditedDrive, AuditResult, audit_host
 from tkperf.host.audit.audited_host import AuditedHost
-from tkperf.model.choices import IO_ENGINES
+from tkperf.model.choices import FIO_IO_ENGINES
 from tkperf.model.errors import EngineError
 from tkperf.system.process import Completed
 
@@ -196,7 +196,7 @@ def answering(*answers: Completed | EngineError) -> Callable[..., Completed]:
 def site_of(root: Path, **settings: object) -> AuditedHost:
     given: dict[str, object] = {
         "engine": "fio",
-        "ioengines": IO_ENGINES,
+        "ioengines": FIO_IO_ENGINES,
         "cpus": frozenset({0, 1}),
         "now_s": NOW_S,
         "ioengine": "io_uring",

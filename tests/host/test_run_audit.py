@@ -33,7 +33,7 @@ from tests.host.fake_host import (
 from tests.printed_forms import load_forms
 from tkperf.host.audit import AuditLevel, audit_host
 from tkperf.host.audit.audited_host import AuditedHost
-from tkperf.model.choices import IO_ENGINES
+from tkperf.model.choices import FIO_IO_ENGINES
 from tkperf.model.errors import EngineError
 from tkperf.system.process import Completed
 
@@ -251,6 +251,24 @@ CASES = (
         found="PCIe gen 4 x2, the drive could do PCIe gen 4 x4",
     ),
     Case(subject="link", changes={f"{FUNCTION}/current_link_speed": None}, level=UNKNOWN, found="not known"),
+    Case(
+        subject="link",
+        changes={f"{FUNCTION}/current_link_speed": "Unknown"},
+        level=NOTE,
+        found="PCIe x4, its current rate is not known",
+    ),
+    Case(
+        subject="link",
+        changes={f"{FUNCTION}/max_link_speed": "Unknown"},
+        level=NOTE,
+        found="PCIe gen 4 x4, its fastest rate is not known",
+    ),
+    Case(
+        subject="link",
+        changes={f"{FUNCTION}/max_link_speed": "Unknown", f"{FUNCTION}/current_link_width": "2"},
+        level=ADVICE,
+        found="PCIe gen 4 x2, the drive could do more lanes",
+    ),
     Case(
         subject="link upstream",
         changes={f"{BRIDGE}/current_link_speed": "5.0 GT/s PCIe"},
@@ -575,7 +593,7 @@ def test_of_a_good_host_nothing_is_advised_or_unknown(tmp_path: Path) -> None:
 def test_of_nothing_nothing_is_ok(tmp_path: Path) -> None:
     """If nothing can be read, the audit does not fail and calls no setting OK."""
     host = AuditedHost(
-        engine="fio", ioengines=IO_ENGINES, root=tmp_path, cpus=frozenset({0}), run=answering(EngineError("gone"))
+        engine="fio", ioengines=FIO_IO_ENGINES, root=tmp_path, cpus=frozenset({0}), run=answering(EngineError("gone"))
     )
     audited = audit_host(host, ())
     named = {one.subject for one in audited.at_levels(OK, NOTE)}

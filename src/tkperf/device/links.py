@@ -94,7 +94,8 @@ def _carried(function: Path) -> float:
 def read_pcie_link(function: Path) -> Link | None:
     """Return the PCIe link of a function or bridge. None means that the kernel reports no link.
 
-    If the kernel reports a speed as "Unknown", the best link and whether the link is downgraded are not known.
+    If the kernel reports the best speed as "Unknown", the best link is not known. If one of the speeds is not known,
+    the link is known to be downgraded only if it has fewer lanes than possible.
     """
     speed, width = (text(function / f"current_link_{what}") for what in ("speed", "width"))
     fastest_speed, widest = (text(function / f"max_link_{what}") for what in ("speed", "width"))
@@ -103,9 +104,12 @@ def read_pcie_link(function: Path) -> Link | None:
         return None
     if not _gts(fastest_speed):
         fastest = None
+    lanes, most_lanes = _lanes(width), _lanes(widest)
     downgraded = None
-    if fastest is not None and _gts(speed):
-        downgraded = (_gts(speed), int(width or 0)) != (_gts(fastest_speed), int(widest or 0))
+    if lanes < most_lanes:
+        downgraded = True
+    elif most_lanes and _gts(speed) and _gts(fastest_speed):
+        downgraded = (_gts(speed), lanes) != (_gts(fastest_speed), most_lanes)
     source = f"sysfs {function.name}/current_link_speed"
     return Link(
         negotiated=negotiated,
@@ -117,7 +121,9 @@ def read_pcie_link(function: Path) -> Link | None:
 
 
 def _pcie_name(speed: str | None, width: str | None) -> str | None:
-    """Return a name such as ``PCIe gen 4 x4``, for which the kernel's texts are ``16.0 GT/s PCIe`` and ``4``."""
+    """Return a name such as ``PCIe gen 4 x4``, for which the kernel's texts are ``16.0 GT/s PCIe`` and ``4``. If the
+    speed is not known, the name contains only the width.
+    """
     if speed is None or width is None or not width.isdigit() or int(width) == 0:
         return None
     if not _gts(speed):
@@ -127,11 +133,16 @@ def _pcie_name(speed: str | None, width: str | None) -> str | None:
 
 
 def _pcie_bytes_per_s(speed: str | None, width: str | None) -> int | None:
-    known = PCIE_GENERATIONS.get(f"{_gts(speed):.1f}")
-    lanes = int(width) if width is not None and width.isdigit() else 0
-    if known is None or lanes not in _PCIE_WIDTHS:
+    known, lanes = PCIE_GENERATIONS.get(f"{_gts(speed):.1f}"), _lanes(width)
+    if known is None or not lanes:
         return None
     return round(_gts(speed) * 1e9 * known[1] / 8) * lanes
+
+
+def _lanes(width: str | None) -> int:
+    """Return the number of lanes. 0 means that the number is not known."""
+    lanes = int(width) if width is not None and width.isdigit() else 0
+    return lanes if lanes in _PCIE_WIDTHS else 0
 
 
 def _gts(speed: str | None) -> float:

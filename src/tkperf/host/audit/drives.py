@@ -149,7 +149,7 @@ def audit_links(audited: AuditedHost, drive: AuditedDrive) -> Iterator[AuditResu
         unknown = "fastest" if link.fastest is None else "current"
         yield _LINK.note(f"{link.negotiated}, its {unknown} rate is not known")
     else:
-        able = f"the drive could do {link.fastest}" if link.downgraded else "its fastest"
+        able = f"the drive could do {link.fastest or 'more lanes'}" if link.downgraded else "its fastest"
         yield _LINK.advise(
             link.downgraded,
             f"{link.negotiated}, {able}",
