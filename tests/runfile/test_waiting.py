@@ -20,7 +20,7 @@ from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.run_results import analyse
 from tkperf.model.errors import RunFileError
 from tkperf.model.measurement import NO_IO, Sample
-from tkperf.model.record import RunStatus, StepKind
+from tkperf.model.record import GoesOn, Resumption, RunStatus, StepKind
 from tkperf.model.telemetry.drive_reading import Reading
 from tkperf.model.workload import Access, Workload
 from tkperf.page.words.run import describe_step_under_way, find_warnings
@@ -31,6 +31,7 @@ from tkperf.runfile.writer import RunFileWriter, create_run_file
 from tkperf.runner.events import (
     Event,
     RunEnded,
+    RunResumed,
     RunStarted,
     SampleSeen,
     StepEnded,
@@ -46,7 +47,9 @@ COMPLETE = RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u")
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every event retry the write, and limit the waiting time at the end of the run to one second."""
+    """Make every event retry the write, allow each retry any time, and limit the waiting time at the end of the run to
+    one second.
+    """
     monkeypatch.setattr(backlog, "REWRITE_EVERY_S", 0.01)
     monkeypatch.setattr(backlog, "REWRITE_TAKES_S", 600.0)
     monkeypatch.setattr(backlog, "RESCUE_AFTER_S", 0.2)
@@ -501,8 +504,27 @@ def test_a_fill_that_is_killed_leaves_what_it_wrote(tmp_path: Path) -> None:
     assert "cut off" in said
 
 
-def test_an_interrupted_step_keeps_all_its_seconds(tmp_path: Path) -> None:
-    """If a step was interrupted with Ctrl-C, all its seconds are kept, including those after the last whole minute."""
+@pytest.mark.parametrize("status", [RunStatus.INTERRUPTED, RunStatus.FAILED])
+def test_a_step_that_was_cut_off_keeps_all_its_seconds(tmp_path: Path, status: RunStatus) -> None:
+    """If a step was interrupted with Ctrl-C or ended by an error, all its seconds are kept, including those after the
+    last whole minute.
+    """
+    path, writer = a_run(tmp_path)
+    writer(begun())
+    for number in range(95):
+        writer(second(number))
+    writer(TestEnded(test="iops", status=status, at_s=200))
+    writer(RunEnded(status=status, because="x", ended_utc="u"))
+    writer.close()
+    found = read_run(path).tests[0].under_way
+    assert found is not None
+    assert found.measured_so_far.duration_s == 95
+
+
+def test_a_step_that_was_cut_off_is_no_longer_under_way_when_the_run_continues(tmp_path: Path) -> None:
+    """A resumption removes the parts of the step that was cut off, because this step is measured again. Otherwise the
+    old step would be shown as running, and its writes would count twice.
+    """
     path, writer = a_run(tmp_path)
     writer(begun())
     for number in range(95):
@@ -510,9 +532,22 @@ def test_an_interrupted_step_keeps_all_its_seconds(tmp_path: Path) -> None:
     writer(TestEnded(test="iops", status=RunStatus.INTERRUPTED, at_s=200))
     writer(RunEnded(status=RunStatus.INTERRUPTED, because="x", ended_utc="u"))
     writer.close()
-    found = read_run(path).tests[0].under_way
-    assert found is not None
-    assert found.measured_so_far.duration_s == 95
+    assert read_run(path).tests[0].under_way is not None
+    resumption = Resumption(
+        resumed_utc="u",
+        stopped_s=200.0,
+        resumed_s=300.0,
+        status=RunStatus.INTERRUPTED,
+        because="x",
+        goes_on=GoesOn.PURGE,
+        test="iops",
+        test_id=1,
+        section="IOPS",
+    )
+    resumed = RunFileWriter(path, appends=True)
+    resumed(RunResumed(info=run_info(), tests=("iops",), resumption=resumption))
+    resumed.close()
+    assert read_run(path).tests[0].under_way is None
 
 
 def test_a_step_that_ended_is_no_longer_under_way(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ ODD = (
     replace(work(), offered_iops=1234.5),
     replace(work(), compressible_percent=50),
     replace(work(), region=ActiveRange(offset_bytes=1 << 20, length_bytes=1 << 24)),
+    replace(work(), region=ActiveRange(offset_bytes=0, length_bytes=1 << 24)),
     work(jobs=2),
     work(io_depth=2),
     replace(work(), random_percent=25),
