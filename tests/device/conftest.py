@@ -40,7 +40,7 @@ def make_whole_view(proc: Path) -> None:
 
 def name_of(process: int) -> str:
     """Return the name of a process. After exec, this is the name of the new program. An empty name means that the
-    process has ended.
+    process does not exist.
     """
     try:
         return Path(f"/proc/{process}/comm").read_text().strip()
@@ -50,7 +50,8 @@ def name_of(process: int) -> str:
 
 def has_ended(process: int) -> bool:
     """Return whether a process, or the first of its threads, has ended. A process that became a zombie has closed its
-    files. A missing /proc/PID/exe would not show this, because the kernel closes the files later.
+    files, unless other threads of the process still run. A missing /proc/PID/exe does not show that the files are
+    closed, because the kernel closes the files later.
     """
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"

@@ -378,8 +378,9 @@ def test_nvme_commands_get_the_name_of_the_kernel(
     permit.release()
     command = name.split("-")[1]
     assert tools.commanded(command)[0][2] == str(first)
-    if command == "sanitize":
-        assert {call[-1] for call in tools.commanded("sanitize-log")} == {str(first)}
+    asked = {call[-1] for call in tools.commanded("sanitize-log")}
+    assert asked <= {str(first)}
+    assert asked or command != "sanitize"
 
 
 @pytest.mark.parametrize(

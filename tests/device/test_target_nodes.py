@@ -1,4 +1,4 @@
-"""All nodes of a drive count as the target, also those of another path to the same drive."""
+"""All nodes of a drive count as the target, including the nodes of another path to the same drive."""
 
 from __future__ import annotations
 

@@ -102,7 +102,8 @@ def rig(request: pytest.FixtureRequest) -> Rig:
     scripted = request.param == "scripted fio"
     if scripted:
         request.getfixturevalue("fake_fio")
-        # This fio exits so late that the engine notices each planned end, and it has more time for a report on request.
+        # This fio exits so late that the engine notices each planned end. The engine also has more time for a report on
+        # request.
         patch.setenv("FAKE_FIO_LAST_WORDS_S", "2")
         patch.setattr("tkperf.engine.fio.CHOOSE_AHEAD_S", 0.5)
         patch.setattr("tkperf.engine.fio.LONGEST_REPORT_S", 0.4)
@@ -137,7 +138,8 @@ def require_handed_over(rig: Rig, before: Execution, after: Execution, planned_s
     test requested the result of the second load.
 
     A fio that begins late on a busy host ends after its planned end, and the second load does not wait for this end.
-    Without ``planned_s``, the end was not known beforehand, and the second load began at the real end. If the engine
+    Without ``planned_s``, the end was not known beforehand. The second load then began no earlier than the end of the
+    first load, counted from the earliest possible beginning of the first load. If the engine
     noticed the end only after fio had exited, the second load began when its result was requested.
     """
     if rig.may_miss_ends and before.handed_over_s is None:

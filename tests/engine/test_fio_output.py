@@ -169,8 +169,8 @@ def test_what_is_not_fios_status_is_our_error(document: bytes) -> None:
 
 @given(st.binary(max_size=2000))
 def test_no_rubbish_breaks_the_parser(data: bytes) -> None:
-    """The parser accepts any bytes and divides them into documents and notes. Each document is parsed or refused with
-    an EngineError.
+    """The parser accepts any bytes and divides them into documents and notes. Each document is refused with an
+    EngineError, because random bytes are no status of fio.
     """
     within = list(DocumentSplitter().feed(b"{\n" + data + b"\n}\n"))
     assert within

@@ -8,11 +8,11 @@ import fcntl
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import until
 from tkperf.engine.gate import Gate
 
 
@@ -20,18 +20,11 @@ def waiter(gate_command: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(["sh", "-c", gate_command])
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < until_s
-        time.sleep(0.01)
-
-
 def test_all_wait_until_the_gate_opens_and_late_comers_pass(tmp_path: Path) -> None:
     """Several threads wait at one gate until it opens. A thread that arrives later passes at once."""
     gate = Gate(tmp_path, "a")
     waiting = [waiter(gate.command) for _ in range(3)]
-    wait_until(lambda: gate.waiting == 3)
+    until(lambda: gate.waiting == 3)
     time.sleep(0.3)  # a thread that did not wait would end now
     assert [process.poll() for process in waiting] == [None] * 3
     gate.open()
@@ -46,7 +39,7 @@ def test_who_waits_and_who_died_is_known(tmp_path: Path) -> None:
     gate = Gate(tmp_path, "a")
     assert (gate.waiting, gate.lost) == (0, False)
     waiting = [waiter(gate.command) for _ in range(2)]
-    wait_until(lambda: gate.waiting == 2)
+    until(lambda: gate.waiting == 2)
     assert not gate.lost
     waiting[0].kill()
     waiting[0].wait()
@@ -86,7 +79,7 @@ def test_a_closed_gate_fails_its_waiters(tmp_path: Path) -> None:
     """After a gate is closed, its waiting threads fail, so a discarded step starts no I/O."""
     gate = Gate(tmp_path, "a")
     waiting = waiter(gate.command)
-    wait_until(lambda: gate.waiting == 1)
+    until(lambda: gate.waiting == 1)
     gate.close()
     assert waiting.wait(timeout=60) != 0
 
@@ -103,7 +96,7 @@ def test_when_the_owner_is_killed_the_gate_fails_closed(tmp_path: Path) -> None:
     assert owner.stdout is not None
     waiting = waiter(owner.stdout.readline().decode().strip())
     arrived = tmp_path / "a.arrived"
-    wait_until(lambda: arrived.exists() and arrived.stat().st_size > 0)
+    until(lambda: arrived.exists() and arrived.stat().st_size > 0)
     owner.kill()
     owner.wait()
     owner.stdout.close()

@@ -87,7 +87,7 @@ def test_a_delayed_stream_is_measured_when_all_run(make_engine: Callable[..., Fi
     # with the first report after the delay.
     whole_s, origin_s = execution.with_lead_in.duration_s, execution.measurement.samples[0].start_s
     assert 3.7 <= whole_s <= 34
-    assert origin_s >= 1.5
+    assert origin_s == min(sample.start_s for sample in seen if sample.start_s >= 1.5)
     assert execution.measurement.duration_s == pytest.approx(whole_s - origin_s, abs=0.01)
     assert execution.with_lead_in.read.ios > execution.measurement.read.ios
     lead_in = [sample for sample in seen if sample.start_s < origin_s]
@@ -114,6 +114,7 @@ def test_a_combination_follows_without_a_pause_and_in_slices(make_engine: Callab
     slices = [engine.measure_slice(phase, then=None, on_sample=lambda *_: None) for _ in range(2)]
     # The combination was released before its measurement was requested, and the same fio was measured.
     assert slices[0].earliest_s == execution.handed_over_s
+    assert 0 <= slices[0].started_s - execution.handed_over_s < 30
     for each in slices:
         requested = RequestedLoad(workload=combination, duration_s=2.0, running=True)
         assert why_implausible(each.measurement, requested, each.evidence) is None

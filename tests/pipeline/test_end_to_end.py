@@ -393,6 +393,7 @@ def test_nothing_keeps_running_and_nothing_is_left(finished: Path) -> None:
     """A finished run leaves neither a fio process nor a working folder. The scratch file remains, because it belongs to
     the user.
     """
+    assert "fio" not in what_goes_on()  # tkperf waits for its fio before it ends
     require_nothing_goes_on()
     assert (finished.parent / "scratch").stat().st_size == SIZE_BYTES
 
@@ -432,6 +433,7 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(tmp_path: Path, how: s
         assert process.returncode == 130
         assert "kept" in err
         assert "tkperf show" in err
+        assert "fio" not in what_goes_on()  # tkperf waits for its fio before it ends
     record = read_run(tmp_path / "cut.tkperf")
     assert record.status is RunStatus.INTERRUPTED
     assert len(record.tests[0].steps) >= 4
