@@ -132,7 +132,7 @@ def loop_numbers() -> Iterator[None]:
         yield
 
 
-def until(holds: Callable[[], T | None], says: str = "it did not come") -> T:
+def until(holds: Callable[[], T | None], says: str = "the expected event did not occur") -> T:
     """Call a function repeatedly until its result is true, for up to a minute. Return this result."""
     until_s = time.monotonic() + 60
     while not (found := holds()):

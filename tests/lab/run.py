@@ -80,7 +80,7 @@ def _compile_cases(which: str) -> None:
 
 
 def _cpu_time_s() -> float:
-    """Return the CPU time of all ended children of this process, to which the machine belongs."""
+    """Return the CPU time of all child processes that have ended, including the virtual machine."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 

@@ -41,7 +41,7 @@ PAIRS = st.tuples(st.integers(0, 20), st.integers(0, 20)).map(lambda pair: (floa
 
 
 @given(st.lists(PAIRS, max_size=6), PAIRS)
-def test_intervals_are_found_like_in_a_search_of_all(
+def test_intervals_are_found_as_in_a_search_of_all(
     pairs: list[tuple[float, float]], wanted: tuple[float, float]
 ) -> None:
     """The fast search gives the same answers as a comparison with each interval, also if an interval contains another

@@ -140,6 +140,9 @@ def test_a_run_waits_for_room_and_for_nothing_else(
 def test_a_run_is_saved_in_memory_if_no_folder_on_disk_can_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """If tempfile finds no folder that can be written, tkperf still tries the further folders, and saves the run in
+    memory.
+    """
     memory = tmp_path / "memory"
     memory.mkdir()
     path = tmp_path / "a.tkperf"

@@ -28,6 +28,7 @@ from tkperf.cli.kinds import (
 from tkperf.model.choices import (
     ALL_TESTS,
     DEEPEST_QUEUE,
+    FIO_IO_ENGINES,
     IO_ENGINES,
     LONGEST_STEP_S,
     MOST_JOBS,
@@ -130,7 +131,7 @@ LOAD = (
         "--engine",
         "ioengine",
         type=click.Choice(IO_ENGINES),
-        help="fio's I/O engine. Default: {} if the host supports it, otherwise {}.".format(*IO_ENGINES),
+        help="fio's I/O engine. Default: {} if the host supports it, otherwise {}.".format(*FIO_IO_ENGINES),
     ),
     _for_tkperf(
         "-rfb",

@@ -403,7 +403,7 @@ def require_rows(db: sqlite3.Connection, table: str, found: int, meter: Meter) -
     if found <= most:
         return
     count = f"more than {most:,}"
-    # In a damaged table, the number of rows is not known. The meter stops the count if it takes too long. Without the
+    # In a damaged table, the number of rows is not known. The meter stops a count that needs too much work. Without the
     # condition, SQLite would count all rows in one step, which the meter cannot stop.
     with suppress(sqlite3.Error):
         (rows,) = db.execute(

@@ -212,7 +212,7 @@ def _find_node(disk: Disk) -> Path:
 
 
 _blank: set[str] = set()
-"""The serial numbers of the drives that the last case that used them left blank."""
+"""The serial numbers of drives that were wiped at the end of a case, and that no case has used since."""
 
 
 @pytest.fixture

@@ -155,7 +155,7 @@ def test_swapped_under_its_name(members: list[Drive], tmp_path: Path) -> None:
     before, confirmed_before = other.written_bytes(), 0
     try:
         with measuring(tmp_path, drive.path, drive.serial, test="writesat") as wait:
-            # No program is started for this, because the run writes for only two more seconds.
+            # The node is replaced without starting a program, because the run writes for only two more seconds.
             replace_node(drive.path, other)
             confirmed_before = drive.written_bytes()
             ended = wait()

@@ -22,7 +22,8 @@ for name in ("cli.session", "cli.ending", "pipeline.diagnosis", "page.doctor"):
     import_module(f"tkperf.{name}")
 # This call reads the files of all code on which results depend, which takes four seconds in the lab.
 result_cache.describe_maker()
-# Each run reads its profile and compares it with the shipped profiles. The copies of this process find them decoded.
+# Each run reads its profile and compares it with the shipped profiles. The copies of this process already contain these
+# profiles in decoded form.
 load_profile(str(Path(__file__).parent / "lab.toml"))
 
 
