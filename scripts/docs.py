@@ -97,11 +97,11 @@ def gather(source: Path) -> None:
     for page in source.rglob("*.md"):
         page.write_text(_without_ways_out(page, source), encoding="utf-8")
     (source / "reference/python.md").write_text(PYTHON, encoding="utf-8")
-    hidden = "\n".join(
-        str(page.relative_to(source).with_suffix("")) for page in sorted((source / "adr").rglob("0*.md"))
-    )
+    # The page of decisions links to all decisions. The menu of every page would otherwise list 60 decisions.
+    for page in (source / "adr").rglob("0*.md"):
+        page.write_text(f"---\norphan: true\n---\n\n{page.read_text(encoding='utf-8')}", encoding="utf-8")
     decisions = (source / "adr/README.md").read_text(encoding="utf-8").replace("](", "](adr/")
-    (source / "adr.md").write_text(f"{decisions}\n```{{toctree}}\n:hidden:\n\n{hidden}\n```\n", encoding="utf-8")
+    (source / "adr.md").write_text(decisions, encoding="utf-8")
     (source / "adr/README.md").unlink()
 
 
