@@ -65,7 +65,8 @@ FULL_LINK = {
         ({"current_link_speed": "8.0 GT/s PCIe"}, "PCIe gen 3 x4", "PCIe gen 4 x4", True),
         ({"max_link_speed": "Unknown"}, "PCIe gen 4 x4", None, None),
         ({"max_link_speed": "Unknown", "current_link_width": "2"}, "PCIe gen 4 x2", None, True),
-        ({"max_link_width": "255"}, "PCIe gen 4 x4", "PCIe gen 4 x255", None),
+        ({"max_link_width": "255"}, "PCIe gen 4 x4", None, None),
+        ({"current_link_width": "63"}, "PCIe gen 4 x63", "PCIe gen 4 x4", None),
         ({"current_link_speed": "Unknown"}, "PCIe x4", "PCIe gen 4 x4", None),
     ],
 )
@@ -74,7 +75,7 @@ def test_pcie_links(
 ) -> None:
     """The transfer rate determines the generation of a PCIe link. A link below the best speed or width of the drive is
     reported as downgraded. If the kernel does not know one of the speeds, only missing lanes show that the link is
-    downgraded. A width of 255 means that the width is not known.
+    downgraded. A width of 63 or 255 means that the width is not known.
     """
     link = read_link(nvme_disk(tmp_path, **{**FULL_LINK, **changes}))
     assert link is not None

@@ -265,6 +265,12 @@ CASES = (
     ),
     Case(
         subject="link",
+        changes={f"{FUNCTION}/max_link_width": "255"},
+        level=NOTE,
+        found="PCIe gen 4 x4, its fastest rate is not known",
+    ),
+    Case(
+        subject="link",
         changes={f"{FUNCTION}/max_link_speed": "Unknown", f"{FUNCTION}/current_link_width": "2"},
         level=ADVICE,
         found="PCIe gen 4 x2, the drive could do more lanes",

@@ -87,28 +87,27 @@ def find_narrower_bridge(disk: Path) -> Link | None:
 
 def _carried(function: Path) -> float:
     """Return the total transfer rate of all lanes, in GT/s. 0 means that the rate is not known."""
-    width = text(function / "current_link_width") or ""
-    return _gts(text(function / "current_link_speed")) * (int(width) if width.isdigit() else 0)
+    return _gts(text(function / "current_link_speed")) * _lanes(text(function / "current_link_width"))
 
 
 def read_pcie_link(function: Path) -> Link | None:
     """Return the PCIe link of a function or bridge. None means that the kernel reports no link.
 
-    If the kernel reports the best speed as "Unknown", the best link is not known. If one of the speeds is not known,
-    the link is known to be downgraded only if it has fewer lanes than possible.
+    If the kernel does not know the best speed or the greatest width, the best link is not known. If a speed is not
+    known, the link is known to be downgraded only if it has fewer lanes than possible.
     """
     speed, width = (text(function / f"current_link_{what}") for what in ("speed", "width"))
     fastest_speed, widest = (text(function / f"max_link_{what}") for what in ("speed", "width"))
     negotiated, fastest = _pcie_name(speed, width), _pcie_name(fastest_speed, widest)
     if negotiated is None:
         return None
-    if not _gts(fastest_speed):
-        fastest = None
     lanes, most_lanes = _lanes(width), _lanes(widest)
+    if not (_gts(fastest_speed) and most_lanes):
+        fastest = None
     downgraded = None
-    if lanes < most_lanes:
+    if 0 < lanes < most_lanes:
         downgraded = True
-    elif most_lanes and _gts(speed) and _gts(fastest_speed):
+    elif fastest is not None and lanes and _gts(speed):
         downgraded = (_gts(speed), lanes) != (_gts(fastest_speed), most_lanes)
     source = f"sysfs {function.name}/current_link_speed"
     return Link(
