@@ -442,6 +442,22 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(tmp_path: Path, how: s
     require_nothing_goes_on()
 
 
+def test_a_killed_run_leaves_no_fio_that_would_run_for_long(tmp_path: Path) -> None:
+    """If tkperf is killed with SIGKILL, its fio ends too. The load of this test lasts ten minutes, so that fio does not
+    end by itself while the test waits.
+    """
+    options = ("--test", "writesat", "-rt", "600", "--progress", "json")
+    process = start_tkperf(
+        "ssd", "cut", tmp_path / "scratch", "--size", "64MiB", "--profile", PROFILE, "--output", tmp_path, *options
+    )
+    assert process.stdout is not None
+    assert any(json.loads(line)["event"] == "SampleSeen" for line in process.stdout)
+    assert "fio" in what_goes_on()
+    process.kill()
+    process.communicate(timeout=300)
+    require_nothing_goes_on()
+
+
 def test_what_others_run_is_none_of_ours() -> None:
     """The search for remaining programs does not count programs that these tests did not start, even if their command
     lines resemble those of tkperf and fio.
