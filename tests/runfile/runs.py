@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,3 +45,10 @@ def a_run(folder: Path, steps: int = 0, observer: Observer = lambda _: None) -> 
     for number in range(1, steps + 1):
         writer(StepEnded(test="iops", record=a_step(number)))
     return path, writer
+
+
+def sqlite_error(code: int) -> sqlite3.OperationalError:
+    """Return an error with this result code of SQLite. The text never names the cause."""
+    error = sqlite3.OperationalError("unable to open database file")
+    error.sqlite_errorcode = code
+    return error

@@ -19,7 +19,7 @@ from typing import NoReturn
 import pytest
 
 from tests.builders import run_info
-from tests.runfile.runs import a_run, a_step
+from tests.runfile.runs import a_run, a_step, sqlite_error
 from tkperf.model.errors import RunFileError
 from tkperf.model.record import RunStatus
 from tkperf.runfile import backlog
@@ -28,13 +28,6 @@ from tkperf.runfile.reader import read_run
 from tkperf.runfile.salvage import find_read_cause, find_write_cause, may_pass
 from tkperf.runfile.writer import RunFileWriter, create_run_file, write_whole
 from tkperf.runner.events import RunEnded, RunStarted, StepEnded, TestStarted
-
-
-def sqlite_error(code: int) -> sqlite3.OperationalError:
-    error = sqlite3.OperationalError("unable to open database file")
-    error.sqlite_errorcode = code
-    return error
-
 
 CANTOPEN = sqlite_error(sqlite3.SQLITE_CANTOPEN)
 

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.builders import run_info
-from tests.runfile.runs import a_step
+from tests.runfile.runs import a_step, sqlite_error
 from tkperf.cli.main import cli
 from tkperf.model.errors import RunFileError
 from tkperf.model.record import RunNote, RunRecord, RunStatus, StepRecord
@@ -179,12 +179,6 @@ class BadDiskCursor(sqlite3.Cursor):
 class BadDisk(sqlite3.Connection):
     def cursor(self) -> sqlite3.Cursor:  # type: ignore[override]
         return super().cursor(BadDiskCursor)
-
-
-def sqlite_error(code: int) -> sqlite3.OperationalError:
-    error = sqlite3.OperationalError("disk I/O error")
-    error.sqlite_errorcode = code
-    return error
 
 
 def test_rows_that_the_disk_cannot_read_are_left_out() -> None:
