@@ -74,7 +74,7 @@ def loop_on(backing: Path, *options: str) -> Iterator[Path]:
         # If another process, such as a survey in another test, has the device open, the kernel detaches the file only
         # when this process closes the device. If this takes longer, only a test that needs the detached device fails.
         with suppress(AssertionError):
-            until(lambda: (now := read_backing(attribute)) is None or now != attached)
+            until(lambda: read_backing(attribute) != attached)
 
 
 def read_backing(attribute: Path) -> str | None:

@@ -75,7 +75,7 @@ sys.path.insert(0, sys.argv[2])
 from tests.runfile.runs import a_step; from tests.builders import run_info
 from tkperf.runner.events import *; from tkperf.runfile.writer import RunFileWriter
 from tkperf.runfile import backlog
-backlog.READER_WAIT_S = 600  # on a busy host, the test may read the file for long
+backlog.READER_WAIT_S = 600  # on a busy host, the test may read the file for a long time
 writer = RunFileWriter(Path(sys.argv[1]))
 writer(RunStarted(info=run_info(), tests=("iops",)))
 writer(TestStarted(test="iops", at_s=0))

@@ -47,8 +47,8 @@ COMPLETE = RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u")
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every event retry the write, allow each retry any time, and limit the waiting time at the end of the run to
-    one second.
+    """Make every event retry the write, give each retry unlimited time, and limit the waiting time at the end of the
+    run to one second.
     """
     monkeypatch.setattr(backlog, "REWRITE_EVERY_S", 0.01)
     monkeypatch.setattr(backlog, "REWRITE_TAKES_S", 600.0)
