@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -9,9 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tkperf.batch.draft import parse_batch_file, read_batch_file
+from tkperf.batch.draft import choose_rest, parse_batch_file, read_batch_file
+from tkperf.batch.ledger import DriveBegan, DrivesConfirmed, Ledger
 from tkperf.batch.request import BatchRequest
-from tkperf.model.errors import InputFileError, RefusedError, TkperfError
+from tkperf.model.batch_state import BatchPlace, DriveShown
+from tkperf.model.errors import InputFileError, RefusedError, RunFileError, TkperfError
+from tkperf.model.sharing import SharingState
 from tkperf.pipeline.run_request import RunRequest
 
 CLAIMS = '[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = 100\nblock_size = "4k"\nat_least = 1\n'
@@ -222,3 +228,58 @@ def test_anything_is_read_or_refused(data: dict[str, object]) -> None:
         except TkperfError as error:
             said = str(error)
     assert "/nowhere/lab.toml" in said
+
+
+# Creates a run file, and is killed when it writes beyond a number of bytes in the run file or in its journal.
+KILLED_WRITER = """
+import resource, signal, sys
+from pathlib import Path
+from tkperf.runfile.writer import create_run_file
+
+limit = int(sys.argv[2])
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+create_run_file(Path(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> Ledger:
+    """Return the ledger of a batch of one drive. The process that measured the drive no longer runs."""
+    ledger = Ledger.create(tmp_path / "lab.batch", settle(tmp_path, 'suite = "ssd"\ndrives = ["sim:sata-ssd"]'), ())
+    utc = "2026-11-24T10:00:00+00:00"
+    drive = DriveShown(
+        number=1, name="lab-01", path="sim:sata-ssd", capacity_bytes=10**9, serial="", confirm_id="sim:sata-ssd"
+    )
+    ledger.write(DrivesConfirmed(utc=utc, drives=(drive,)))
+    place = BatchPlace(name="lab", number=1, others=0, sharing=SharingState.WITHIN_BUDGET, cpus=())
+    ledger.write(DriveBegan(number=1, utc=utc, pid=1, pid_started="never", place=place))
+    return ledger
+
+
+@pytest.mark.parametrize("written_bytes", [0, 8192])
+def test_a_run_file_of_a_process_that_was_killed_at_its_beginning_is_made_anew(
+    begun: Ledger, tmp_path: Path, written_bytes: int
+) -> None:
+    """A process that is killed while it creates its run file leaves a file without a run, and the journal of this file.
+    If the batch continues, both are deleted, because a new run is refused if one of them exists.
+    """
+    run_file = tmp_path / "lab-01.tkperf"
+    journal = tmp_path / "lab-01.tkperf-journal"
+    done = subprocess.run([sys.executable, "-c", KILLED_WRITER, run_file, str(written_bytes)], check=False)
+    assert done.returncode == -signal.SIGXFSZ
+    assert journal.exists()
+    assert run_file.stat().st_size == written_bytes
+    selection = choose_rest(begun)
+    assert selection.numbers == (1,)
+    assert not selection.resumed
+    assert not run_file.exists()
+    assert not journal.exists()
+
+
+def test_a_damaged_run_file_is_not_deleted(begun: Ledger, tmp_path: Path) -> None:
+    run_file = tmp_path / "lab-01.tkperf"
+    run_file.write_bytes(b"SQLite format 3\0" + bytes(5000))
+    with pytest.raises(RunFileError):
+        choose_rest(begun)
+    assert run_file.stat().st_size == 5016

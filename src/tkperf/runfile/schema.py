@@ -124,7 +124,10 @@ _TABLES = {
 # The index also serves as a list of all steps if rows of the table are lost.
 _INDEX = "CREATE INDEX step_by_test ON step (test_id, section, kind, number, position)"
 
-_EMPTY = "A tkperf that was killed before its run began leaves such a file. You may delete the file"
+_EMPTY = (
+    "A tkperf that was killed before its run began leaves such a file. You may delete the file, and a file with the "
+    "same name and the ending -journal"
+)
 CONVERT = "; 'tkperf import' makes run files from the results of fio and of TKperf"
 """The advice that a message contains if a file is not a run file."""
 
