@@ -4,6 +4,7 @@ these rates.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tkperf.engine.fio_setup import read_bytes_per_s
 from tkperf.model.errors import EngineError, UsageError
 from tkperf.pipeline.estimate_run import ASSUMED, estimate_run, parse_rate, parse_rating, probe_rates, read_rates
 from tkperf.pipeline.run_plan import RunPlan
+from tkperf.system.process import Completed, run_command
 
 CAPACITY_BYTES = 240_057_409_536  # the capacity of sim:sata-ssd
 
@@ -123,15 +125,24 @@ def test_what_is_not_there_yet_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.fio
-def test_the_probe_reads_and_changes_nothing(tmp_path: Path) -> None:
-    """The rate of a file is measured by reading it. This measurement also works without write permission, and it
-    changes no data.
+def test_the_probe_reads_and_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rate of a file is measured by reading it, and is the rate that fio itself states. This measurement also works
+    without write permission, and it changes no data.
     """
+    answers: list[Completed] = []
+
+    def run_and_record(words: list[str], *, timeout_s: float) -> Completed:
+        answers.append(run_command(words, timeout_s=timeout_s))
+        return answers[-1]
+
+    monkeypatch.setattr("tkperf.engine.fio_setup.run_command", run_and_record)
     path = tmp_path / "scratch.img"
     path.write_bytes(bytes(range(256)) * 32_768)
     path.chmod(0o444)
     before = path.read_bytes(), path.stat().st_mtime_ns
-    assert read_bytes_per_s(str(path), path.stat().st_size, seconds=1) > 1e6
+    rate = read_bytes_per_s(str(path), path.stat().st_size, seconds=1)
+    (job,) = json.loads(answers[-1].stdout)["jobs"]
+    assert rate == pytest.approx(job["read"]["bw_bytes"], rel=0.01)
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     with pytest.raises(EngineError, match="fio cannot read"):
         read_bytes_per_s(str(tmp_path / "none"), 1 << 20, seconds=1)
