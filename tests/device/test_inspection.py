@@ -66,7 +66,7 @@ FULL_LINK = {
         ({"max_link_speed": "Unknown"}, "PCIe gen 4 x4", None, None),
         ({"max_link_speed": "Unknown", "current_link_width": "2"}, "PCIe gen 4 x2", None, True),
         ({"max_link_width": "255"}, "PCIe gen 4 x4", None, None),
-        ({"current_link_width": "63"}, "PCIe gen 4 x63", "PCIe gen 4 x4", None),
+        ({"current_link_width": "63"}, "PCIe gen 4", "PCIe gen 4 x4", None),
         ({"current_link_speed": "Unknown"}, "PCIe x4", "PCIe gen 4 x4", None),
     ],
 )

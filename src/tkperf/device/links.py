@@ -120,15 +120,20 @@ def read_pcie_link(function: Path) -> Link | None:
 
 
 def _pcie_name(speed: str | None, width: str | None) -> str | None:
-    """Return a name such as ``PCIe gen 4 x4``, for which the kernel's texts are ``16.0 GT/s PCIe`` and ``4``. If the
-    speed is not known, the name contains only the width.
+    """Return a name such as ``PCIe gen 4 x4``, for which the kernel's texts are ``16.0 GT/s PCIe`` and ``4``. The name
+    contains only what is known: the speed, the width, or both.
+
+    None means that the link is not in use or that neither is known.
     """
-    if speed is None or width is None or not width.isdigit() or int(width) == 0:
+    if speed is None or width is None or width == "0":
         return None
-    if not _gts(speed):
-        return f"PCIe x{width}"
-    known = PCIE_GENERATIONS.get(f"{_gts(speed):.1f}")
-    return f"PCIe gen {known[0]} x{width}" if known else f"PCIe {speed} x{width}"
+    generation = PCIE_GENERATIONS.get(f"{_gts(speed):.1f}")
+    if generation is not None:
+        rate = f"gen {generation[0]}"
+    else:
+        rate = speed if _gts(speed) else ""
+    lanes = f"x{_lanes(width)}" if _lanes(width) else ""
+    return " ".join(filter(None, ("PCIe", rate, lanes))) if rate or lanes else None
 
 
 def _pcie_bytes_per_s(speed: str | None, width: str | None) -> int | None:
