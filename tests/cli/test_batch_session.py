@@ -260,6 +260,7 @@ def test_drives_exchanged_before_a_resumption_are_refused_and_the_others_go_on(
     of this path had begun or was waiting. The other drives continue.
     """
     drives = [loop_device(size=16 * MIB) for _ in range(4)]
+    env = {**ENV, "SERIALS_OF_FOLDER": str(folder)}
     consent = folder / "yes.txt"
     consent.write_text("loop0\nloop1\nloop2\nloop3\n")
     words = batch(folder, *drives, others=("--parallel", "2", "-rt", "2"))
@@ -267,7 +268,7 @@ def test_drives_exchanged_before_a_resumption_are_refused_and_the_others_go_on(
     said = folder / "said.txt"
     with said.open("wb") as output:
         supervisor = subprocess.Popen(
-            [*WITH_SERIALS, *map(str, words), "--yes-destroy-file", consent], env=ENV, stdout=output, stderr=output
+            [*WITH_SERIALS, *map(str, words), "--yes-destroy-file", consent], env=env, stdout=output, stderr=output
         )
     try:
         wait_for(lambda: has_begun(begun) or supervisor.poll() is not None)
@@ -295,7 +296,7 @@ def test_drives_exchanged_before_a_resumption_are_refused_and_the_others_go_on(
         words = ["resume", folder / "b.batch", "--no-report", "--yes-destroy-file", consent]
         return subprocess.run(
             [*WITH_SERIALS, *map(str, words), *options],
-            env=ENV,
+            env=env,
             capture_output=True,
             text=True,
             timeout=600,
