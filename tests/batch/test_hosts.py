@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import Queue
 from shlex import quote
@@ -14,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.conftest import until
 from tests.printed_forms import Printed, load_forms
 from tkperf.batch.drive_processes import Held
 from tkperf.batch.hosts import ssh
@@ -70,6 +72,29 @@ class Scripted(RemoteHost):
         return ["sh", str(self.script)]
 
 
+_works: list[HostWork] = []
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left(tmp_path: Path) -> Iterator[None]:
+    """End the threads of a test. Otherwise, they would connect to the host again and again, until the end of all
+    tests.
+    """
+    yield
+    script = tmp_path / "host.sh"
+    if _works:
+        script.write_text(f"{_say(HELLO)}\nread -r order\n{_say(NOW, BatchEnded())}\n")
+    while _works:
+        work = _works.pop()
+        until(partial(_has_ended, work), "a thread of the test does not end")
+
+
+def _has_ended(work: HostWork) -> bool:
+    work.answer()  # ends the pause before the next connection
+    work.join(0.1)
+    return work._thread is None or not work._thread.is_alive()
+
+
 def _say(*words: FromHost | str) -> str:
     lines = (one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in words)
     return "\n".join(f"printf '%s\\n' {quote(line)}" for line in lines) or ":"
@@ -101,7 +126,7 @@ def work_with(
     )
     folder = tmp_path / "here"
     folder.mkdir()
-    return HostWork(
+    work = HostWork(
         remote_host=Scripted(host="measure@lab3", tkperf="/opt/tkperf", script=script),
         begin=Begin(request=request, files={}, options=Options()),
         numbers=(7,),
@@ -109,6 +134,8 @@ def work_with(
         news=Queue(),
         events=True,
     )
+    _works.append(work)
+    return work
 
 
 def news_of(work: HostWork, kind: Callable[[HostNews], bool]) -> list[HostNews]:
@@ -337,7 +364,7 @@ def test_each_reason_for_silence_is_said(tmp_path: Path) -> None:
 
 
 def test_without_room_here_a_host_is_followed_all_the_same(tmp_path: Path) -> None:
-    follows = f"{_copy_of(b'no database' * 9)}\n{_say(EventReport(number=1, event={}))}"
+    follows = f"{_copy_of(b'no database' * 9)}\n{_say(EventReport(number=1, event={}))}\nexit 0"
     work = work_with(tmp_path, follows=follows)
     work.folder.rmdir()
     follow(work)
