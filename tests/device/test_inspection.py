@@ -64,7 +64,9 @@ FULL_LINK = {
         ({"current_link_width": "2"}, "PCIe gen 4 x2", "PCIe gen 4 x4", True),
         ({"current_link_speed": "8.0 GT/s PCIe"}, "PCIe gen 3 x4", "PCIe gen 4 x4", True),
         ({"max_link_speed": "Unknown"}, "PCIe gen 4 x4", None, None),
-        ({"max_link_speed": "Unknown", "current_link_width": "2"}, "PCIe gen 4 x2", None, True),
+        ({"max_link_speed": "Unknown", "current_link_width": "2"}, "PCIe gen 4 x2", "PCIe x4", True),
+        ({"max_link_width": "255", "current_link_speed": "8.0 GT/s PCIe"}, "PCIe gen 3 x4", "PCIe gen 4", True),
+        ({"current_link_speed": "8.0 GT/s PCIe", "current_link_width": "63"}, "PCIe gen 3", "PCIe gen 4 x4", True),
         ({"max_link_width": "255"}, "PCIe gen 4 x4", None, None),
         ({"current_link_width": "63"}, "PCIe gen 4", "PCIe gen 4 x4", None),
         ({"current_link_speed": "Unknown"}, "PCIe x4", "PCIe gen 4 x4", None),
@@ -74,8 +76,8 @@ def test_pcie_links(
     tmp_path: Path, changes: dict[str, str], negotiated: str, fastest: str | None, downgraded: bool | None
 ) -> None:
     """The transfer rate determines the generation of a PCIe link. A link below the best speed or width of the drive is
-    reported as downgraded. If the kernel does not know one of the speeds, only missing lanes show that the link is
-    downgraded. A width of 63 or 255 means that the width is not known.
+    reported as downgraded, even if the kernel does not know the other of the two values. A width of 63 or 255 means
+    that the width is not known.
     """
     link = read_link(nvme_disk(tmp_path, **{**FULL_LINK, **changes}))
     assert link is not None

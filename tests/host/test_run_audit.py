@@ -255,7 +255,7 @@ CASES = (
         subject="link",
         changes={f"{FUNCTION}/current_link_speed": "Unknown"},
         level=NOTE,
-        found="PCIe x4, its current rate is not known",
+        found="PCIe x4, its current speed or width is not known",
     ),
     Case(
         subject="link",
@@ -273,7 +273,7 @@ CASES = (
         subject="link",
         changes={f"{FUNCTION}/max_link_speed": "Unknown", f"{FUNCTION}/current_link_width": "2"},
         level=ADVICE,
-        found="PCIe gen 4 x2, the drive could do more lanes",
+        found="PCIe gen 4 x2, the drive could do PCIe x4",
     ),
     Case(
         subject="link upstream",

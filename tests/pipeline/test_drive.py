@@ -12,11 +12,12 @@ import pytest
 
 import tkperf
 from tkperf.device.identity import TargetKind, read_identity
+from tkperf.device.inspection import DeviceFacts
 from tkperf.device.targets import find_shortage
 from tkperf.model.errors import DeviceError, EngineError, RefusedError
 from tkperf.pipeline import drive
 from tkperf.pipeline.consent import Consent
-from tkperf.pipeline.device_under_test import warn_of_room
+from tkperf.pipeline.device_under_test import warn_of_link, warn_of_room
 
 
 def no_engine(*_: object, **__: object) -> None:
@@ -153,3 +154,12 @@ def test_a_host_aware_zoned_disk_is_measured_with_a_warning(
     plan = tkperf.make_plan("ssd", str(loop_device()), profile="quick")
     texts = [warning.text for warning in plan.dut.warnings]
     assert any("is zoned and host-aware" in text for text in texts) is (model == "host-aware")
+
+
+def test_a_downgraded_link_is_warned_of() -> None:
+    facts = DeviceFacts()
+    facts.add("sysfs", link="PCIe gen 3 x2", link_fastest="PCIe x4", link_downgraded=True)
+    (warning,) = warn_of_link(facts)
+    assert "runs at PCIe gen 3 x2, it could do PCIe x4" in warning.text
+    facts.values["link_downgraded"] = False
+    assert warn_of_link(facts) == ()

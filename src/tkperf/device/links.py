@@ -93,22 +93,23 @@ def _carried(function: Path) -> float:
 def read_pcie_link(function: Path) -> Link | None:
     """Return the PCIe link of a function or bridge. None means that the kernel reports no link.
 
-    If the kernel does not know the best speed or the greatest width, the best link is not known. If a speed is not
-    known, the link is known to be downgraded only if it has fewer lanes than possible.
+    A link is downgraded if its speed or its width is known to be less than the greatest value. In this case,
+    ``fastest`` contains only what the kernel knows. If a value that is needed for this comparison is not known,
+    ``downgraded`` is None.
     """
     speed, width = (text(function / f"current_link_{what}") for what in ("speed", "width"))
     fastest_speed, widest = (text(function / f"max_link_{what}") for what in ("speed", "width"))
     negotiated, fastest = _pcie_name(speed, width), _pcie_name(fastest_speed, widest)
     if negotiated is None:
         return None
-    lanes, most_lanes = _lanes(width), _lanes(widest)
-    if not (_gts(fastest_speed) and most_lanes):
-        fastest = None
-    downgraded = None
-    if 0 < lanes < most_lanes:
+    now, best = (_gts(speed), _lanes(width)), (_gts(fastest_speed), _lanes(widest))
+    downgraded: bool | None = None
+    if any(0 < value < greatest for value, greatest in zip(now, best, strict=True)):
         downgraded = True
-    elif fastest is not None and lanes and _gts(speed):
-        downgraded = (_gts(speed), lanes) != (_gts(fastest_speed), most_lanes)
+    elif not all(best):
+        fastest = None
+    elif all(now):
+        downgraded = False
     source = f"sysfs {function.name}/current_link_speed"
     return Link(
         negotiated=negotiated,
@@ -121,9 +122,10 @@ def read_pcie_link(function: Path) -> Link | None:
 
 def _pcie_name(speed: str | None, width: str | None) -> str | None:
     """Return a name such as ``PCIe gen 4 x4``, for which the kernel's texts are ``16.0 GT/s PCIe`` and ``4``. The name
-    contains only what is known: the speed, the width, or both.
+    omits a speed or a width that the kernel does not know.
 
-    None means that the link is not in use or that neither is known.
+    None means that the kernel does not report the link, that the link is not in use, or that neither its speed nor its
+    width is known.
     """
     if speed is None or width is None or width == "0":
         return None

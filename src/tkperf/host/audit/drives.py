@@ -146,10 +146,10 @@ def audit_links(audited: AuditedHost, drive: AuditedDrive) -> Iterator[AuditResu
     if link is None:
         yield _LINK.not_known("the kernel shows none")
     elif link.downgraded is None:
-        unknown = "fastest" if link.fastest is None else "current"
-        yield _LINK.note(f"{link.negotiated}, its {unknown} rate is not known")
+        unknown = "fastest rate" if link.fastest is None else "current speed or width"
+        yield _LINK.note(f"{link.negotiated}, its {unknown} is not known")
     else:
-        able = f"the drive could do {link.fastest or 'more lanes'}" if link.downgraded else "its fastest"
+        able = f"the drive could do {link.fastest}" if link.downgraded else "its fastest"
         yield _LINK.advise(
             link.downgraded,
             f"{link.negotiated}, {able}",
