@@ -27,7 +27,7 @@ from tkperf.pipeline.fitted_profile import choose_profile
 from tkperf.pipeline.run_request import LONGEST_NAME, RunRequest, require_name
 from tkperf.pipeline.run_to_file import Destination
 from tkperf.pipeline.running_runs import outline_first
-from tkperf.runfile.writers import SQLITE_ENDINGS, is_being_written, require_own_input
+from tkperf.runfile.writers import is_being_written, journal_of, require_own_input
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._+-]+")
@@ -331,8 +331,8 @@ def choose_rest(ledger: Ledger, without: Collection[str] = ()) -> DriveSelection
 
 
 def _goes_on(run_file: Path) -> bool:
-    """Return whether a run file contains the beginning of a run. If a killed process left a file without a beginning,
-    delete the file, together with the files that SQLite made for it.
+    """Return whether a run file contains the beginning of a run. If a process was killed before it had stored the
+    beginning of a run, delete the run file and its journal.
     """
     if not run_file.exists():
         return False
@@ -340,7 +340,7 @@ def _goes_on(run_file: Path) -> bool:
         return True
     if is_being_written(run_file):  # another process is continuing the batch
         return True
-    for path in (*(Path(f"{run_file}{ending}") for ending in SQLITE_ENDINGS), run_file):
+    for path in (journal_of(run_file), run_file):
         path.unlink(missing_ok=True)
     return False
 

@@ -125,8 +125,8 @@ _TABLES = {
 _INDEX = "CREATE INDEX step_by_test ON step (test_id, section, kind, number, position)"
 
 _EMPTY = (
-    "A tkperf that was killed before its run began leaves such a file. You may delete the file, and a file with the "
-    "same name and the ending -journal"
+    "A tkperf that was killed before its run began leaves such a file. You may delete the file. If a file {journal} "
+    "exists, delete it too"
 )
 CONVERT = "; 'tkperf import' makes run files from the results of fio and of TKperf"
 """The advice that a message contains if a file is not a run file."""
@@ -148,7 +148,8 @@ def require_schema(db: sqlite3.Connection, path: Path) -> None:
     (application_id,) = db.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
         is_empty = path.stat().st_size == 0
-        raise RunFileError(f"{path} is not a run file of tkperf{f': it is empty. {_EMPTY}' if is_empty else CONVERT}")
+        reason = f": it is empty. {_EMPTY.format(journal=f'{path}-journal')}" if is_empty else CONVERT
+        raise RunFileError(f"{path} is not a run file of tkperf{reason}")
     (version,) = db.execute("PRAGMA user_version").fetchone()
     # Formats 1 to 11, before the first release, all had a table ``migration``.
     unreleased = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'migration'").fetchone()
