@@ -97,7 +97,7 @@ def gather(source: Path) -> None:
     for page in source.rglob("*.md"):
         page.write_text(_without_ways_out(page, source), encoding="utf-8")
     (source / "reference/python.md").write_text(PYTHON, encoding="utf-8")
-    # The page of decisions links to all decisions. The menu of every page would otherwise list 60 decisions.
+    # Without "orphan", the menu of every page would list about 60 decisions. The page adr.md links to every decision.
     for page in (source / "adr").rglob("0*.md"):
         page.write_text(f"---\norphan: true\n---\n\n{page.read_text(encoding='utf-8')}", encoding="utf-8")
     decisions = (source / "adr/README.md").read_text(encoding="utf-8").replace("](", "](adr/")
