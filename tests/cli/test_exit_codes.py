@@ -171,10 +171,12 @@ def stopped(run_file: Path, folder: Path) -> int:
     argv += ["-ssdt", "iops", "--profile", "pts-e-1.1", "--output", str(folder)]
     with subprocess.Popen(argv, env=ENV, stderr=subprocess.PIPE, text=True) as running:
         until_s = time.monotonic() + 180
-        while not has_begun(folder / "long.tkperf"):
-            assert time.monotonic() < until_s
-            time.sleep(0.05)
-        running.send_signal(signal.SIGINT)
+        try:
+            while not has_begun(folder / "long.tkperf"):
+                assert time.monotonic() < until_s
+                time.sleep(0.05)
+        finally:  # otherwise, a failed test would wait for the end of the run
+            running.send_signal(signal.SIGINT)
         running.communicate(timeout=180)
     return running.returncode
 

@@ -236,7 +236,8 @@ def test_seconds_add_up_to_their_step(finished: Path) -> None:
                 assert sum(sample.both.ios for sample in samples) == seen.ios
                 assert sum(sample.both.histogram.total for sample in samples) == seen.both.histogram.total
                 # fio reads the counts and the histogram one after the other while its threads run. On a busy host, fio
-                # may have to wait for a CPU in between. I/Os of a fast second may then count in a slow second.
+                # may have to wait for a CPU in between. I/Os of a second with a high rate may then be counted in a
+                # second with a low rate.
                 fastest_iops = max(sample.both.ios / sample.duration_s for sample in samples)
                 for sample in samples:
                     slack = trailing_ios(fastest_iops, step.workload) + 0.01 * sample.both.ios
@@ -417,17 +418,19 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(tmp_path: Path, how: s
         "json",
     )
     assert process.stdout is not None
-    ended = 0
-    for line in process.stdout:
-        ended += json.loads(line)["event"] == "StepEnded"
-        if ended == 4:
-            break
-    # Without this check, the test would prove nothing if no fio had been running.
-    until = time.monotonic() + LATE_S
-    while "fio" not in (found := what_goes_on()):
-        assert time.monotonic() < until, found
-        time.sleep(0.05)
-    os.kill(process.pid, how)
+    try:
+        ended = 0
+        for line in process.stdout:
+            ended += json.loads(line)["event"] == "StepEnded"
+            if ended == 4:
+                break
+        # Without this check, the test would prove nothing if no fio had been running.
+        until = time.monotonic() + LATE_S
+        while "fio" not in (found := what_goes_on()):
+            assert time.monotonic() < until, found
+            time.sleep(0.05)
+    finally:
+        os.kill(process.pid, how)
     _, err = process.communicate(timeout=300)
     if how is not signal.SIGKILL:
         assert process.returncode == 130
@@ -451,10 +454,12 @@ def test_a_killed_run_leaves_no_fio_that_would_run_for_long(tmp_path: Path) -> N
         "ssd", "cut", tmp_path / "scratch", "--size", "64MiB", "--profile", PROFILE, "--output", tmp_path, *options
     )
     assert process.stdout is not None
-    assert any(json.loads(line)["event"] == "SampleSeen" for line in process.stdout)
-    assert "fio" in what_goes_on()
-    process.kill()
-    process.communicate(timeout=300)
+    try:
+        assert any(json.loads(line)["event"] == "SampleSeen" for line in process.stdout)
+        assert "fio" in what_goes_on()
+    finally:
+        process.kill()
+        process.communicate(timeout=300)
     require_nothing_goes_on()
 
 
