@@ -398,6 +398,7 @@ def test_members_that_answer_slowly_are_left_alone_in_a_purge(
     watch.ask()
     until(lambda: len(tools.calls) >= before + 6)
     watch.close()
+    watch._thread.join(60)
     assert len(tools.calls) == before + 6
 
 

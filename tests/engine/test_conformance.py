@@ -102,8 +102,8 @@ def rig(request: pytest.FixtureRequest) -> Rig:
     scripted = request.param == "scripted fio"
     if scripted:
         request.getfixturevalue("fake_fio")
-        # This fio exits so late that the engine notices each planned end. The engine also has more time for a report on
-        # request.
+        # This fio exits so late that the engine notices each planned end. The engine also waits longer for a report
+        # that it has requested.
         patch.setenv("FAKE_FIO_LAST_WORDS_S", "2")
         patch.setattr("tkperf.engine.fio.CHOOSE_AHEAD_S", 0.5)
         patch.setattr("tkperf.engine.fio.LONGEST_REPORT_S", 0.4)
@@ -138,9 +138,9 @@ def require_handed_over(rig: Rig, before: Execution, after: Execution, planned_s
     test requested the result of the second load.
 
     A fio that begins late on a busy host ends after its planned end, and the second load does not wait for this end.
-    Without ``planned_s``, the end was not known beforehand. The second load then began no earlier than the end of the
-    first load, counted from the earliest possible beginning of the first load. If the engine
-    noticed the end only after fio had exited, the second load began when its result was requested.
+    If ``planned_s`` is None, the end was not known beforehand. The second load must then not begin before the earliest
+    possible end of the first load. This end is ``earliest_s`` plus the measured duration. If the engine noticed the end
+    only after fio had exited, the second load began when its result was requested.
     """
     if rig.may_miss_ends and before.handed_over_s is None:
         assert after.earliest_s is not None
@@ -408,7 +408,7 @@ def test_what_comes_after_a_short_step_is_started_before_its_results_are_written
     third = engine.measure(THIRD, then=None, on_sample=ignore)
     assert second.handed_over_s is not None
     assert third.started_s >= second.handed_over_s
-    long = replace(SECOND, duration_s=3600.0)
+    long = replace(SECOND, duration_s=2 * engine._waiting.ahead_s)
     engine.measure(FIRST, then=Next.for_certain(long, (THIRD,)), on_sample=ignore)
     assert long in engine._waiting
     assert THIRD not in engine._waiting

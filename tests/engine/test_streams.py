@@ -67,7 +67,7 @@ def test_streams_run_together_and_each_has_its_own_figures(make_engine: Callable
     assert measured.flush == log.flush
     # The stream issues 5 writes and then pauses for 0.1 s, so its rate is limited to about 50 writes a second. On a
     # busy host, the pauses are longer.
-    assert 5 <= pausing.write.ios <= 5 * (measured.duration_s / 0.1 + 2)
+    assert 5 < pausing.write.ios <= 5 * (measured.duration_s / 0.1 + 2)
     for name, whole in (("reader", reader), ("log", log), ("pausing now", pausing)):
         seconds = [sample.of_stream(name) for sample in measured.samples]
         assert sum(second.both.ios for second in seconds) == whole.ios
@@ -83,7 +83,7 @@ def test_a_delayed_stream_is_measured_when_all_run(make_engine: Callable[..., Fi
     step = Step(workload=combination, duration_s=4.0)
     execution, seen = run(make_engine(), step)
     require_plausible(execution, step)
-    # fio's reports have an interval of 1 s that begins at the start of fio and not at the gate. The measurement begins
+    # fio reports every second. The first second begins when fio starts, not when the gate opens. The measurement begins
     # with the first report after the delay.
     whole_s, origin_s = execution.with_lead_in.duration_s, execution.measurement.samples[0].start_s
     assert 3.7 <= whole_s <= 34
