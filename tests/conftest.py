@@ -133,7 +133,7 @@ def loop_numbers() -> Iterator[None]:
 
 
 def until(holds: Callable[[], T | None], says: str = "the expected event did not occur") -> T:
-    """Call a function repeatedly until its result is true, for up to a minute. Return this result."""
+    """Call a function until it returns a true value, and return this value. Fail after a minute."""
     until_s = time.monotonic() + 60
     while not (found := holds()):
         assert time.monotonic() < until_s, says
@@ -142,8 +142,8 @@ def until(holds: Callable[[], T | None], says: str = "the expected event did not
 
 
 def run_when_free(*argv: str | Path) -> None:
-    """Run a program that changes a mount or a loop device. Run it again while another process has the mount or device
-    open, because other tests may look at it at any moment.
+    """Run a program that changes a mount or a loop device. Other tests may open the mount or the device at any moment.
+    While it is busy, run the program again.
     """
     words = [str(word) for word in argv]
 

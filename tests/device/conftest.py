@@ -49,7 +49,7 @@ def name_of(process: int) -> str:
 
 
 def has_ended(process: int) -> bool:
-    """Return whether a process, or the first of its threads, has ended. A process that became a zombie has closed its
+    """Return whether the first thread of a process has ended. A process that became a zombie has closed its
     files, unless other threads of the process still run. A missing /proc/PID/exe does not show that the files are
     closed, because the kernel closes the files later.
     """

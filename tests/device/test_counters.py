@@ -139,8 +139,8 @@ def test_glances_come_all_the_time_and_in_order(made_up_sysfs: Path) -> None:
 
 
 class QuickTime:
-    """A stand-in for the module ``time``. Each pause ends at once and moves the clock on by the length of the pause.
-    The first pause ends only when the test allows it.
+    """A stand-in for the module ``time``. Each call of ``sleep`` returns almost immediately and advances the clock by
+    the requested time. The first call returns only when the test allows it.
     """
 
     CLOCK_BOOTTIME = time.CLOCK_BOOTTIME

@@ -161,7 +161,9 @@ def test_swapping_all_the_time_never_gets_an_unconfirmed_file_written(tmp_path: 
     def purge_named() -> None:
         identity = read_identity(name)
         if identity.capacity_bytes != MIB:
-            return  # tkperf showed the other file, so the user would see the name of this file and not confirm it
+            # The name now leads to the other file. tkperf would show this file to the user, and the user would not
+            # confirm it.
+            return
         permit = grant_permit(hold_target(identity), confirmed_id=identity.confirm_id)
         try:
             purge(permit.redeem())

@@ -54,7 +54,7 @@ def make_set(scratch: Path, *numbers: str) -> None:
     ids=["one drive more", "one drive missing", "another drive", "no drive"],
 )
 def test_a_set_of_other_drives_is_refused(scratch: Path, identity: DeviceIdentity, below: tuple[str, ...]) -> None:
-    """A set gets no permit if it contains a further drive, lacks a confirmed drive, or contains another drive."""
+    """A set gets no permit if it contains a drive that was not confirmed, or lacks a confirmed drive."""
     make_set(scratch, *below)
     with pytest.raises(RefusedError, match="does not consist of the confirmed devices, so tkperf writes nothing to it"):
         grant_set_permit(lambda: "/dev/md7", [confirmed("8:0"), confirmed("8:16")])
@@ -67,7 +67,7 @@ def test_a_set_of_the_confirmed_drives_gets_a_permit(scratch: Path, identity: De
     make_set(scratch, "8:0", "8:16")
     permitted = grant_set_permit(lambda: "/dev/md7", [confirmed("8:0"), confirmed("8:16")])
     assert permitted.identity == identity
-    # tkperf creates the set again for its next test. The set now contains a further drive.
+    # tkperf creates the set again for the next test of the run. The set now contains a further drive.
     make_set(scratch, "8:32")
     with pytest.raises(RefusedError, match="does not consist of the confirmed devices"):
         permitted.made()

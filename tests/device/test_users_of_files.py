@@ -125,7 +125,7 @@ def orphan(*argv: str | Path, becomes: str, maps: str = "", **environment: str) 
         return False
 
     try:
-        # If the program has failed, the test states what is missing.
+        # If the program has failed, this wait also ends, and the assertions of the test then show the failure.
         until(lambda: has_ended(process) or runs(), f"process {process} did not become {becomes}")
         yield process
     finally:

@@ -294,8 +294,8 @@ def test_a_slice_in_which_no_time_passed_waits_for_the_next_report(fake_fio: Pla
     and each of the next two reports ends one slice.
     """
     late: Acts = [["status", {"elapsed_s": 0.3}], ["sleep", 3.5], ["status", {"elapsed_s": 3.6}]]
-    # The pauses between the reports are longer than the time that the reports show, so that a busy host reads each
-    # report before the next one.
+    # The real pauses between the reports are longer than the time that elapses according to the reports. tkperf can
+    # therefore read each report before the next report arrives, even on a busy host.
     more: Acts = [act for n in range(1, 5) for act in (["sleep", 2.0], ["status", {"elapsed_s": 3.6 + n / 5}])]
     fake_fio({"*": [[*late, *more, ["sleep", 30]]]})
     engine = make_engine()

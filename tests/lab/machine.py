@@ -33,8 +33,8 @@ KERNEL_COMMAND_LINE = (
 )
 # Under TCG, the machine begins its job after 6 s to 16 s. A machine that freezes under KVM never begins its job.
 PROBE_LIMIT_S = 20.0
-# The machine writes its uptime every 20 s (guest/start). On a busy host, this may take a minute, but not several
-# minutes.
+# The machine writes its uptime every 20 s (guest/start). On a busy host, a minute may pass between two writes,
+# but never four minutes.
 FROZEN_AFTER_S = 240.0
 
 

@@ -44,8 +44,8 @@ PAIRS = st.tuples(st.integers(0, 20), st.integers(0, 20)).map(lambda pair: (floa
 def test_intervals_are_found_as_in_a_search_of_all(
     pairs: list[tuple[float, float]], wanted: tuple[float, float]
 ) -> None:
-    """The fast search gives the same answers as a comparison with each interval, also if an interval contains another
-    interval.
+    """The fast search gives the same answers as a comparison with every interval, even if one interval contains
+    another.
     """
     intervals, (begin, end) = Intervals(pairs), wanted
     assert intervals.contain(begin) is any(first <= begin <= last for first, last in pairs)

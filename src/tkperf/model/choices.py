@@ -58,7 +58,7 @@ FIGURES = (
     *("single-read", "single-write", "kept-rate"),
 )
 
-# The I/O engines of fio. The preferred engine is the first.
+# The I/O engines of fio. tkperf prefers the first of these engines.
 FIO_IO_ENGINES = ("io_uring", "libaio")
 # The I/O engines that the option --engine accepts.
 IO_ENGINES = (*FIO_IO_ENGINES,)

@@ -334,7 +334,7 @@ def write_rescue(
 
 
 def _folders() -> Iterator[str]:
-    with suppress(OSError):  # tempfile raises this error if no folder that it knows can be written
+    with suppress(OSError):  # tempfile raises this error if it can write to none of its folders
         yield tempfile.gettempdir()
     yield from _FURTHER_FOLDERS
 

@@ -404,7 +404,7 @@ def require_rows(db: sqlite3.Connection, table: str, found: int, meter: Meter) -
         return
     count = f"more than {most:,}"
     # In a damaged table, the number of rows is not known. The meter stops a count that needs too much work. Without the
-    # condition, SQLite would count all rows in one step, which the meter cannot stop.
+    # WHERE clause, SQLite would count all rows in a single instruction, and would not call the meter meanwhile.
     with suppress(sqlite3.Error):
         (rows,) = db.execute(
             f"SELECT count(*) FROM {table} NOT INDEXED WHERE rowid >= ?",  # noqa: S608 - own names only
