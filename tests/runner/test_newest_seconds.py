@@ -18,7 +18,7 @@ import pytest
 from tests.builders import io_stats
 from tests.fuzz.run import run_limited
 from tests.runfile.runs import a_run, a_step
-from tkperf.model.errors import RunFileError
+from tkperf.model.errors import LockedRunFileError, RunFileError
 from tkperf.model.measurement import NO_IO, NewestSamples, Sample, add_all
 from tkperf.pipeline import running_runs
 from tkperf.pipeline.running_runs import FollowedFile, look, read_overview
@@ -272,3 +272,21 @@ def test_a_file_that_changes_all_the_time_is_not_read_all_the_time(
     assert followed.has_changed
     followed.new_events()
     assert len(looks) == 3
+
+
+def test_a_file_that_stays_locked_is_read_again_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a busy disk delays a commit, the run file is locked. Whoever follows the run sees the events later."""
+    path, writer = a_run(tmp_path, 1)
+    followed = FollowedFile(path)
+    followed.first_events()
+
+    def find_locked(path: Path, since: Delta | None = None) -> Delta:
+        raise LockedRunFileError("another program has locked it")
+
+    with monkeypatch.context() as locked:
+        locked.setattr(running_runs, "look", find_locked)
+        assert followed.new_events() == []
+    assert followed.has_changed
+    writer.close()
+    followed.new_events()
+    assert not followed.has_changed

@@ -18,7 +18,7 @@ from tkperf.analysis.run_overview import RunOverview, build_ended_overview, buil
 from tkperf.device.identity import TargetKind
 from tkperf.device.sysfs import process_fields
 from tkperf.model.choices import RUN_FILE_SUFFIX
-from tkperf.model.errors import RunFileError, UsageError, reason_of
+from tkperf.model.errors import LockedRunFileError, RunFileError, UsageError, reason_of
 from tkperf.model.record import LogEntry, RunRecord, RunStatus
 from tkperf.pipeline.result_cache import find_overview, keep_overview
 from tkperf.runfile.reader import RunFile
@@ -144,7 +144,8 @@ class FollowedFile:
         return list(self._follower.take(self._delta))
 
     def new_events(self) -> list[Event]:
-        """Read the file, and return the events since the previous reading.
+        """Read the file, and return the events since the previous reading. If the file is locked for a long time, for
+        example because its disk is busy while the run is stored, return no events. The next call reads the file again.
 
         Raises:
             RunFileError: the file can no longer be read.
@@ -152,8 +153,11 @@ class FollowedFile:
         state, began_s = self._find_state(), time.monotonic()
         if not self._is_due(state):
             return []
+        try:
+            self._delta = look(self._path, self._delta)
+        except LockedRunFileError:
+            return []
         self._state = state
-        self._delta = look(self._path, self._delta)
         events = list(self._follower.take(self._delta))
         ended_s = time.monotonic()
         self._rests_until_s = ended_s + (ended_s - began_s)
