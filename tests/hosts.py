@@ -21,7 +21,6 @@ from tests.cli.test_bad_input import ENV
 PROGRAMS = ("sshd", "ssh", "sudo", "ip", "unshare", "nsenter", "ssh-keygen")
 USER = "measure"
 _UID = 4711
-_SETTLE_S = 20.0
 
 
 def why_no_hosts() -> str | None:
@@ -106,7 +105,8 @@ class Host:
         """Kill sshd and all its connections. Programs that were started through these connections continue."""
         for pid in self.processes:
             with suppress(OSError):
-                if Path(f"/proc/{pid}/comm").read_text() == "sshd\n":
+                # Since OpenSSH 9.8, the process of a connection is named sshd-session.
+                if Path(f"/proc/{pid}/comm").read_text() in ("sshd\n", "sshd-session\n"):
                     os.kill(pid, signal.SIGKILL)
         if self.sshd is not None:
             self.sshd.wait()
@@ -155,7 +155,7 @@ class Lab:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             env=ENV,
             check=False,
         )
@@ -201,7 +201,7 @@ def make_lab(names: Sequence[str] = ("lab3", "lab4")) -> Iterator[Lab]:
         for host in lab.hosts:
             host.start_sshd()
         for host in lab.hosts:
-            wait_until(lambda host=host: _answers(here, host), lambda: "sshd", _SETTLE_S)  # type: ignore[misc]
+            wait_until(lambda host=host: _answers(here, host), lambda: "sshd")  # type: ignore[misc]
         yield lab
     finally:
         for host in made:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_bad_input import ENV, assert_clear, tkperf
-from tests.cli.test_detach import SHORT, Terminal, descendants_of, wait_for
+from tests.cli.test_detach import SHORT, Terminal, children_of, wait_for
 from tests.conftest import attach_again
 from tkperf.batch.ledger import find_start, read_batch
 from tkperf.model.batch_state import DriveStage, find_place
@@ -107,6 +107,7 @@ def test_each_drive_has_its_run_file_and_the_run_says_with_how_many_it_was_measu
 def test_progress_as_json_leaves_nothing_else_on_stdout(folder: Path) -> None:
     done = tkperf(*batch(folder, "sim:sata-ssd", others=("--progress", "json")))
     assert done.returncode == 0, done.stderr
+    assert done.stdout
     assert all("event" in json.loads(line) for line in done.stdout.splitlines())
 
 
@@ -424,7 +425,7 @@ def test_a_drive_that_has_gone_at_the_question_refuses_the_whole_batch(folder: P
     before = digests(images)
     terminal = Terminal(*batch(folder, *images))
     terminal.read_until("to continue")
-    second = descendants_of(terminal.pid)[1]
+    second = children_of(terminal.pid)[1]
     os.kill(second, signal.SIGKILL)
     wait_for(lambda: find_start(second) is None)
     terminal.type("b 3\n")
@@ -441,7 +442,7 @@ def test_a_waiting_drive_whose_process_is_killed_says_so_and_the_others_are_meas
     waiting = digests(images[2:])
     terminal = Terminal(*batch(folder, *images, others=("--parallel", "1")))
     terminal.read_until("to continue")
-    processes = descendants_of(terminal.pid)
+    processes = children_of(terminal.pid)
     terminal.type("b 3\n")
     wait_for((folder / "b-01.tkperf").exists)
     os.kill(processes[2], signal.SIGKILL)

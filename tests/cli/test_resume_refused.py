@@ -130,10 +130,11 @@ def test_a_run_that_still_goes_on(run_file: Path) -> None:
         assert_refused(run_file, 6, "is being written, because its run has not ended")
 
 
-def test_one_who_only_looks_is_waited_for(run_file: Path) -> None:
+def test_one_who_only_looks_is_waited_for(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If another process such as ``tkperf status`` is reading the run file, the resumption waits. Such a process holds
     the lock only for a moment.
     """
+    monkeypatch.setattr("tkperf.runfile.writer.LOOKERS_WAIT_S", 60.0)
     descriptor = os.open(run_file, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
     looker = threading.Timer(0.1, os.close, [descriptor])

@@ -100,7 +100,7 @@ def test_the_wheel_contains_all_that_is_needed(artefacts: Artefacts) -> None:
     source = {
         f"tkperf/{path.relative_to(SOURCES / 'src/tkperf')}"
         for path in (SOURCES / "src/tkperf").rglob("*")
-        if path.is_file() and path.suffix != ".pyc"
+        if path.is_file() and "__pycache__" not in path.parts
     }
     assert source <= names
     assert {f"tkperf/procedures/profiles/{name}.toml" for name in built_in_profiles()} <= names

@@ -221,13 +221,14 @@ def test_scripts_of_strangers_do_not_run(browser: Browser, whole: str) -> None:
     page = browser.new_page()
     page.set_default_timeout(LONGEST_WAIT_MS)
     page.goto(whole)
-    page.evaluate("""() => {
-        const script = document.createElement("script");
-        script.textContent = "window.ran = 'script'";
-        document.body.append(script);
-        document.body.insertAdjacentHTML("beforeend", `<img alt="" src="/nope" onerror="window.ran = 'handler'">`);
-        setTimeout("window.ran = 'eval'");
-    }""")
+    with page.expect_event("requestfinished", lambda request: request.url.endswith("/nope")):
+        page.evaluate("""() => {
+            const script = document.createElement("script");
+            script.textContent = "window.ran = 'script'";
+            document.body.append(script);
+            document.body.insertAdjacentHTML("beforeend", `<img alt="" src="/nope" onerror="window.ran = 'handler'">`);
+            setTimeout("window.ran = 'eval'");
+        }""")
     page.wait_for_timeout(300)
     assert page.evaluate("window.ran") is None
     page.close()

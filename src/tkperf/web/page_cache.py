@@ -162,7 +162,7 @@ async def _wait_until_left(request: Request) -> None:
 def _maker() -> str:
     """Return the version of tkperf. If tkperf runs from a checkout, the result also contains the state of the files."""
     folder = Path(tkperf.__file__).parent
-    newest_ns = max(path.stat().st_mtime_ns for path in folder.rglob("*") if path.suffix != ".pyc")
+    newest_ns = max(path.stat().st_mtime_ns for path in folder.rglob("*") if "__pycache__" not in path.parts)
     return f"{__version__} {newest_ns}"
 
 
