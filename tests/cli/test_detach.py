@@ -283,18 +283,21 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
     assert (writer.is_tkperf, writer.path) == (True, run_path)
 
     # Two processes watch the run. One of them is killed, and the other ends with the run.
-    attached = [
-        subprocess.Popen(
-            [*TKPERF, "attach", run_path, "--progress", progress],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=ENV,
-        )
-        for progress in ("plain", "json")
-    ]
+    printed = tmp_path / "printed"
+    with printed.open("wb") as output:
+        attached = [
+            subprocess.Popen(
+                [*TKPERF, "attach", run_path, "--progress", progress],
+                stdout=output,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=ENV,
+            )
+            for progress in ("plain", "json")
+        ]
     assert attached[0].stderr is not None
     assert any("IOPS, round 1" in line for line in attached[0].stderr)
+    wait_for(lambda: "RunStarted" in printed.read_text())
     attached[0].kill()
     attached[0].communicate()
     assert find_writer(run_path) == writer
@@ -322,10 +325,10 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
         f"resume:  tkperf resume {run_path}",
     ]
     assert not is_being_written(run_path)
-    out, words = attached[1].communicate(timeout=120)
+    _, words = attached[1].communicate(timeout=120)
     assert attached[1].returncode == 0
     assert "n has ended: interrupted: stopped by the user" in words
-    events = [json.loads(line) for line in out.splitlines()]
+    events = [json.loads(line) for line in printed.read_text().splitlines()]
     assert events[0]["event"] == "RunStarted"
     assert events[-1] == {
         "event": "RunEnded",
