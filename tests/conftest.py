@@ -22,6 +22,7 @@ from tkperf.device.identity import read_identity
 from tkperf.device.safety import find_objections
 from tkperf.device.sysfs import takes_discards
 from tkperf.host.audit import Audit
+from tkperf.runfile import writer
 from tkperf.system import process
 from tkperf.system.process import FIO_VARIABLE
 
@@ -36,6 +37,11 @@ if "TKPERF_LAB" not in os.environ:
 # The collection creates objects that all remain until the end of the test run. Python would search these objects for
 # garbage again and again. This search would take a third of the CPU time of the collection.
 gc.disable()
+
+# A sync after each commit protects a run only from a power failure. Half of the time of a simulated run would be spent
+# waiting for these syncs. The tests in tests/runfile/ and all runs in a separate process use the setting of tkperf.
+if "TKPERF_LAB" not in os.environ:
+    writer.SYNCHRONOUS = "OFF"
 
 T = TypeVar("T")
 MIB = 1 << 20

@@ -3,7 +3,7 @@
 Most of the CPU time of a short call of tkperf is spent on starting Python and loading modules. ``run_forked`` sends the
 call to a server process. The server forks, and the child runs ``tkperf.cli.main`` with the arguments, environment,
 folder and streams of the call. The child contains no state of pytest, because the server is a separate process that
-loads tkperf and none of the tests.
+loads tkperf and none of the tests. A run in the child does not sync its run file after each commit.
 """
 
 from __future__ import annotations
@@ -108,6 +108,7 @@ def serve(connection: socket.socket) -> None:
         for found in pkgutil.iter_modules(module.__path__, f"{module.__name__}."):
             import_module(found.name)
     import_module("tkperf.pipeline.result_cache").describe_maker()
+    vars(import_module("tkperf.runfile.writer"))["SYNCHRONOUS"] = "OFF"  # as in tests/conftest.py
     gc.collect()
     gc.freeze()
     while True:

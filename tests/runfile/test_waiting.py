@@ -27,7 +27,7 @@ from tkperf.page.words.run import describe_step_under_way, find_warnings
 from tkperf.runfile import backlog
 from tkperf.runfile.backlog import Backlog, BacklogEntry
 from tkperf.runfile.reader import read_run
-from tkperf.runfile.writer import RunFileWriter, create_run_file
+from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner.events import (
     Event,
     RunEnded,
@@ -174,11 +174,14 @@ def test_each_commit_survives_a_power_cut(tmp_path: Path) -> None:
     """Each commit survives a power failure, because SQLite also syncs the folder after each commit (EXTRA, value 3).
     Otherwise the journal could reappear.
     """
-    lock, db = create_run_file(tmp_path / "a.tkperf")
-    with closing(db):
-        assert db.execute("PRAGMA synchronous").fetchone() == (3,)
-        assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
-    os.close(lock)
+    program = (
+        "import sys; from pathlib import Path; from tkperf.runfile.writer import create_run_file\n"
+        "_, db = create_run_file(Path(sys.argv[1]))\n"
+        "print(*(db.execute(f'PRAGMA {name}').fetchone()[0] for name in ('synchronous', 'journal_mode')))"
+    )
+    # tests/conftest.py changes the setting in this process.
+    words = [sys.executable, "-c", program, str(tmp_path / "a.tkperf")]
+    assert subprocess.run(words, check=True, capture_output=True, text=True).stdout == "3 delete\n"
 
 
 def wait_for_retry() -> None:

@@ -65,6 +65,9 @@ _CAN_WAIT = (Judged, PhaseStarted, StepStarted)
 
 # A row with histograms fills its last page only partly, so small pages waste less space.
 PAGE_BYTES = 1024
+# SQLite also syncs the folder after each commit. If the setting were FULL, a power failure just after a commit could
+# restore the journal, and the step would be lost.
+SYNCHRONOUS = "EXTRA"
 # ``tkperf status`` and ``tkperf attach`` briefly try to acquire the lock to find out whether a process writes the file
 # (writers.py).
 LOOKERS_WAIT_S = 0.3
@@ -135,8 +138,7 @@ def connect_to_write(path: Path, prepare: Callable[[sqlite3.Connection], None]) 
     """Open the database in a file, and prepare it.
 
     The writer itself begins and ends transactions (isolation_level None). The database uses a rollback journal, so that
-    a finished run is one file. The setting EXTRA also syncs the folder after each commit. If the setting were FULL, a
-    power failure just after a commit could restore the journal, and the step would be lost.
+    a finished run is one file.
     """
     db = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=backlog.READER_WAIT_S
@@ -144,7 +146,7 @@ def connect_to_write(path: Path, prepare: Callable[[sqlite3.Connection], None]) 
     try:
         db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         db.execute("PRAGMA journal_mode = DELETE")
-        db.execute("PRAGMA synchronous = EXTRA")
+        db.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
         db.execute("PRAGMA foreign_keys = ON")
         prepare(db)
     except BaseException:
