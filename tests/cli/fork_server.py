@@ -108,6 +108,7 @@ def serve(connection: socket.socket) -> None:
         for found in pkgutil.iter_modules(module.__path__, f"{module.__name__}."):
             import_module(found.name)
     import_module("tkperf.pipeline.result_cache").describe_maker()
+    import_module("tests.prepared_process").examine_types()
     vars(import_module("tkperf.runfile.writer"))["SYNCHRONOUS"] = "OFF"  # as in tests/conftest.py
     gc.collect()
     gc.freeze()

@@ -13,6 +13,7 @@ from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import IO
 
+from tests.prepared_process import examine_types
 from tkperf.cli.main import main
 from tkperf.pipeline import result_cache
 from tkperf.procedures.read_profiles import load_profile
@@ -25,6 +26,7 @@ result_cache.describe_maker()
 # Each run reads its profile and compares it with the shipped profiles. The copies of this process already contain these
 # profiles in decoded form.
 load_profile(str(Path(__file__).parent / "lab.toml"))
+examine_types()
 
 
 def run_warm(arguments: list[str], limit_s: float) -> tuple[int, str, str]:
