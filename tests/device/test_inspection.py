@@ -66,6 +66,8 @@ FULL_LINK = {
         ({"max_link_speed": "Unknown"}, "PCIe gen 4 x4", None, None),
         ({"max_link_speed": "Unknown", "current_link_width": "2"}, "PCIe gen 4 x2", "PCIe x4", True),
         ({"max_link_width": "255", "current_link_speed": "8.0 GT/s PCIe"}, "PCIe gen 3 x4", "PCIe gen 4", True),
+        ({"max_link_width": "0", "current_link_speed": "8.0 GT/s PCIe"}, "PCIe gen 3 x4", "PCIe gen 4", True),
+        ({"max_link_speed": "", "current_link_width": "2"}, "PCIe gen 4 x2", "PCIe x4", True),
         ({"current_link_speed": "8.0 GT/s PCIe", "current_link_width": "63"}, "PCIe gen 3", "PCIe gen 4 x4", True),
         ({"max_link_width": "255"}, "PCIe gen 4 x4", None, None),
         ({"current_link_width": "63"}, "PCIe gen 4", "PCIe gen 4 x4", None),

@@ -93,12 +93,14 @@ def _carried(function: Path) -> float:
 def read_pcie_link(function: Path) -> Link | None:
     """Return the PCIe link of a function or bridge. None means that the kernel reports no link.
 
-    A link is downgraded if its speed or its width is known to be less than the greatest value. In this case,
-    ``fastest`` contains only what the kernel knows. If a value that is needed for this comparison is not known,
-    ``downgraded`` is None.
+    A link is downgraded if its speed or its width is known, and is less than the greatest speed or width that the
+    kernel reports. The name in ``fastest`` then omits a greatest value that the kernel does not know. If a value that
+    is needed for this comparison is not known, ``downgraded`` is None.
     """
     speed, width = (text(function / f"current_link_{what}") for what in ("speed", "width"))
     fastest_speed, widest = (text(function / f"max_link_{what}") for what in ("speed", "width"))
+    if speed is None or width is None or width == "0":  # the link is not in use
+        return None
     negotiated, fastest = _pcie_name(speed, width), _pcie_name(fastest_speed, widest)
     if negotiated is None:
         return None
@@ -124,16 +126,13 @@ def _pcie_name(speed: str | None, width: str | None) -> str | None:
     """Return a name such as ``PCIe gen 4 x4``, for which the kernel's texts are ``16.0 GT/s PCIe`` and ``4``. The name
     omits a speed or a width that the kernel does not know.
 
-    None means that the kernel does not report the link, that the link is not in use, or that neither its speed nor its
-    width is known.
+    None means that the kernel knows neither.
     """
-    if speed is None or width is None or width == "0":
-        return None
     generation = PCIE_GENERATIONS.get(f"{_gts(speed):.1f}")
     if generation is not None:
         rate = f"gen {generation[0]}"
     else:
-        rate = speed if _gts(speed) else ""
+        rate = speed if speed and _gts(speed) else ""
     lanes = f"x{_lanes(width)}" if _lanes(width) else ""
     return " ".join(filter(None, ("PCIe", rate, lanes))) if rate or lanes else None
 
