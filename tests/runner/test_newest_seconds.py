@@ -275,18 +275,28 @@ def test_a_file_that_changes_all_the_time_is_not_read_all_the_time(
 
 
 def test_a_file_that_stays_locked_is_read_again_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a busy disk delays a commit, the run file is locked. Whoever follows the run sees the events later."""
+    """While a busy disk delays a commit of a run, the file is locked. A later reading returns the events of the run. If
+    no process writes the file, the lock is an error, because another program holds it.
+    """
+    # If readings took a measurable time, the next reading would not be due immediately.
+    monkeypatch.setattr("tkperf.pipeline.running_runs.time.monotonic", lambda: 100.0)
     path, writer = a_run(tmp_path, 1)
     followed = FollowedFile(path)
     followed.first_events()
+    followed.new_events()
+    writer(StepEnded(test="iops", record=a_step(2)))
+    tried: list[Path] = []
 
     def find_locked(path: Path, since: Delta | None = None) -> Delta:
+        tried.append(path)
         raise LockedRunFileError("another program has locked it")
 
     with monkeypatch.context() as locked:
         locked.setattr(running_runs, "look", find_locked)
         assert followed.new_events() == []
-    assert followed.has_changed
+    assert tried
+    assert [type(event) for event in followed.new_events()] == [SampleSeen, StepEnded]
     writer.close()
-    followed.new_events()
-    assert not followed.has_changed
+    monkeypatch.setattr(running_runs, "look", find_locked)
+    with pytest.raises(LockedRunFileError):
+        followed.new_events()

@@ -144,8 +144,9 @@ class FollowedFile:
         return list(self._follower.take(self._delta))
 
     def new_events(self) -> list[Event]:
-        """Read the file, and return the events since the previous reading. If the file is locked for a long time, for
-        example because its disk is busy while the run is stored, return no events. The next call reads the file again.
+        """Read the file, and return the events since the previous reading. If a process still writes the file and the
+        file stays locked for longer than ``LOCKED_S``, for example because a busy disk delays a commit of the run,
+        return no events.
 
         Raises:
             RunFileError: the file can no longer be read.
@@ -156,6 +157,8 @@ class FollowedFile:
         try:
             self._delta = look(self._path, self._delta)
         except LockedRunFileError:
+            if not state.is_held:
+                raise
             return []
         self._state = state
         events = list(self._follower.take(self._delta))
