@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tkperf.model.errors import RunFileError
 from tkperf.model.units import drop_controls
+from tkperf.runfile.writers import journal_of
 
 # With the id "TKPF", file(1) and tkperf can distinguish a run file from any other database.
 APPLICATION_ID = 0x544B5046
@@ -148,7 +149,7 @@ def require_schema(db: sqlite3.Connection, path: Path) -> None:
     (application_id,) = db.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
         is_empty = path.stat().st_size == 0
-        reason = f": it is empty. {_EMPTY.format(journal=f'{path}-journal')}" if is_empty else CONVERT
+        reason = f": it is empty. {_EMPTY.format(journal=journal_of(path.resolve()))}" if is_empty else CONVERT
         raise RunFileError(f"{path} is not a run file of tkperf{reason}")
     (version,) = db.execute("PRAGMA user_version").fetchone()
     # Formats 1 to 11, before the first release, all had a table ``migration``.
