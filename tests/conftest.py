@@ -38,8 +38,9 @@ if "TKPERF_LAB" not in os.environ:
 # garbage again and again. This search would take a third of the CPU time of the collection.
 gc.disable()
 
-# A sync after each commit protects a run only from a power failure. Half of the time of a simulated run would be spent
-# waiting for these syncs. The tests in tests/runfile/ and all runs in a separate process use the setting of tkperf.
+# A sync after each commit protects a run only from a power failure or a crash of the kernel. Half of the time of a
+# simulated run would be spent waiting for these syncs. The tests in tests/runfile/, and processes that tests start
+# without ``run_forked``, use the setting of tkperf.
 if "TKPERF_LAB" not in os.environ:
     writer.SYNCHRONOUS = "OFF"
 
@@ -149,7 +150,7 @@ def until(holds: Callable[[], T | None], says: str = "the expected event did not
 
 def run_when_free(*argv: str | Path) -> None:
     """Run a program that changes a mount or a loop device. Other tests may open the mount or the device at any moment.
-    While it is busy, run the program again.
+    Run the program again as long as the mount or the device is busy.
     """
     words = [str(word) for word in argv]
 

@@ -23,6 +23,7 @@ from tkperf.device.identity import read_identity
 from tkperf.model.errors import TkperfError
 from tkperf.pipeline.api import run
 from tkperf.pipeline.resume_plan import ResumeRequest, make_resume_plan
+from tkperf.runfile import writer
 from tkperf.runfile.schema import VERSION
 from tkperf.runfile.writer import require_resumable
 
@@ -134,7 +135,8 @@ def test_one_who_only_looks_is_waited_for(run_file: Path, monkeypatch: pytest.Mo
     """If another process such as ``tkperf status`` is reading the run file, the resumption waits. Such a process holds
     the lock only for a moment.
     """
-    monkeypatch.setattr("tkperf.runfile.writer.LOOKERS_WAIT_S", 60.0)
+    assert writer.LOOKERS_WAIT_S >= 0.3
+    monkeypatch.setattr(writer, "LOOKERS_WAIT_S", 60.0)
     descriptor = os.open(run_file, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
     looker = threading.Timer(0.1, os.close, [descriptor])

@@ -46,9 +46,10 @@ def test_every_page_is_in_the_site_and_the_menu(site: Path) -> None:
             assert name.parts[0] in ("index.html", "tutorial", "how-to", "reference", "explanation")
             assert name.name == "index.html" or f'href="{name.as_posix()}"' in menu
     decisions = (site / "adr.html").read_text(encoding="utf-8")
-    for page in (ROOT / "docs/adr").glob("0*.md"):
-        assert (site / "adr" / page.with_suffix(".html").name).exists()
-        assert f'href="adr/{page.stem}.html"' in decisions
+    for page in (ROOT / "docs/adr").rglob("0*.md"):
+        name = page.relative_to(ROOT / "docs").with_suffix(".html")
+        assert (site / name).exists()
+        assert f'href="{name.as_posix()}"' in decisions
 
 
 def test_the_reference_has_what_the_code_has(site: Path) -> None:

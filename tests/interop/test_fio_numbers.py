@@ -510,6 +510,7 @@ def test_real_results_are_what_fio_says(tmp_path: Path, words: list[str]) -> Non
     assert seen.both.latency_mean_ns == pytest.approx(mean_ns, rel=1e-6)
     assert seen.both.latency_max_ns == max(each["lat_ns"]["max"] for each in of_fio)
     if len(of_fio) == 1:
+        assert seen.iops == pytest.approx(of_fio[0]["iops"], rel=0.01)
         percentiles = of_fio[0]["lat_ns"]["percentile"]
         ours = {percent: seen.both.histogram.percentile_ns(float(percent)) for percent in percentiles}
         known = {percent: value_ns for percent, value_ns in ours.items() if value_ns is not None}
