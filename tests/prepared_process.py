@@ -9,8 +9,10 @@ from tkperf.runfile import row_records
 
 
 def examine_types() -> None:
-    """Make msgspec examine the types in run files. Otherwise, each copy of this process would examine them again, which
-    would take as much CPU time as the rest of a short simulated run.
+    """Make msgspec examine the types of the facts in run files, and the type of a cached result.
+
+    Otherwise, each copy of this process would examine these types again. The examination would take as much CPU time as
+    the rest of a short simulated run.
     """
     for types in row_records._FACT_CHECKS.values():
         for type_ in types:

@@ -3,7 +3,7 @@
 Most of the CPU time of a short call of tkperf is spent on starting Python and loading modules. ``run_forked`` sends the
 call to a server process. The server forks, and the child runs ``tkperf.cli.main`` with the arguments, environment,
 folder and streams of the call. The child contains no state of pytest, because the server is a separate process that
-loads tkperf and none of the tests. A run in the child does not sync its run file after each commit.
+loads tkperf and no module of pytest. A run in the child does not sync its run file after each commit.
 """
 
 from __future__ import annotations

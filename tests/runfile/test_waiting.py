@@ -179,7 +179,7 @@ def test_each_commit_survives_a_power_cut(tmp_path: Path) -> None:
         "_, db = create_run_file(Path(sys.argv[1]))\n"
         "print(*(db.execute(f'PRAGMA {name}').fetchone()[0] for name in ('synchronous', 'journal_mode')))"
     )
-    # tests/conftest.py changes the setting in this process.
+    # The program runs in a new process, because tests change the setting in this process.
     words = [sys.executable, "-c", program, str(tmp_path / "a.tkperf")]
     assert subprocess.run(words, check=True, capture_output=True, text=True).stdout == "3 delete\n"
 

@@ -85,7 +85,7 @@ def test_a_job_over_its_time_is_killed() -> None:
             await workers.run("hang", pid_file=pid_file)
         await wait_for(lambda: not is_running(int(pid_file.read_text())))
 
-    # The job must write the file before it is killed. A disk may be busy for longer than that.
+    # The job must write the file before it is killed. A busy disk could delay the file beyond the time limit.
     with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
         pid_file = Path(memory, "pid")
         with_workers(use)

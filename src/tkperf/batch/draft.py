@@ -331,8 +331,8 @@ def choose_rest(ledger: Ledger, without: Collection[str] = ()) -> DriveSelection
 
 
 def _goes_on(run_file: Path) -> bool:
-    """Return whether a run file contains the beginning of a run. If a process was killed before it had stored the
-    beginning of a run, delete the run file and its journal.
+    """Return whether a run file contains the beginning of a run, or is being written. If a process was killed before it
+    had stored the beginning of a run, delete the run file and its journal.
     """
     if not run_file.exists():
         return False

@@ -65,8 +65,8 @@ _CAN_WAIT = (Judged, PhaseStarted, StepStarted)
 
 # A row with histograms fills its last page only partly, so small pages waste less space.
 PAGE_BYTES = 1024
-# SQLite also syncs the folder after each commit. If the setting were FULL, a power failure just after a commit could
-# restore the journal, and the step would be lost.
+# With the setting EXTRA, SQLite also syncs the folder of the file after each commit. If the setting were FULL, a power
+# failure just after a commit could restore the journal, and the step would be lost.
 SYNCHRONOUS = "EXTRA"
 # ``tkperf status`` and ``tkperf attach`` briefly try to acquire the lock to find out whether a process writes the file
 # (writers.py).

@@ -263,7 +263,9 @@ rate_iops=,200
 
 @pytest.fixture
 def in_memory() -> Iterator[Path]:
-    """Yield a file without data in memory. The rate of I/Os to this file does not depend on how busy a disk is."""
+    """Yield a sparse file in a memory file system. The rate of I/Os to this file does not depend on how busy a disk
+    is.
+    """
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         path = Path(folder, "scratch.img")
         path.touch()
