@@ -148,6 +148,11 @@ def until(holds: Callable[[], T | None], says: str = "the expected event did not
     return found
 
 
+def children_of(pid: int) -> list[int]:
+    """Return the child processes that the first thread of a process has started, in the order of their start."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def run_when_free(*argv: str | Path) -> None:
     """Run a program that changes a mount or a loop device. Other tests may open the mount or the device at any moment.
     Run the program again as long as the mount or the device is busy.

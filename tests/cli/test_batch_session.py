@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_bad_input import ENV, assert_clear, tkperf
-from tests.cli.test_detach import SHORT, Terminal, children_of, wait_for
-from tests.conftest import attach_again
+from tests.cli.test_detach import SHORT, Terminal, wait_for
+from tests.conftest import attach_again, children_of
 from tkperf.batch.ledger import find_start, read_batch
 from tkperf.model.batch_state import DriveStage, find_place
 from tkperf.model.errors import RunFileError

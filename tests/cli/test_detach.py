@@ -19,6 +19,7 @@ import pytest
 
 import tkperf as tkperf_package
 from tests.cli.test_bad_input import ENV, assert_clear, tkperf
+from tests.conftest import children_of
 from tkperf.model.record import RunStatus
 from tkperf.pipeline.running_runs import describe_wait, look
 from tkperf.runfile.reader import read_run
@@ -122,11 +123,6 @@ def options(image: Path, *others: str | Path) -> list[str | Path]:
         "--no-report",
         *others,
     ]
-
-
-def children_of(pid: int) -> list[int]:
-    """Return the child processes that the first thread of a process has started, in the order of their start."""
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 @fio

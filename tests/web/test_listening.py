@@ -20,6 +20,7 @@ import uvicorn
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
+from tests.conftest import children_of
 from tkperf.web import listening
 from tkperf.web.listening import BoundedProtocol
 
@@ -58,11 +59,6 @@ def without_warnings(complaints: str) -> list[str]:
     return [line for line in complaints.splitlines() if "under way on this host" not in line]
 
 
-def workers_of(pid: int) -> list[int]:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(word) for word in children.split()]
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
     """SIGINT and SIGTERM end the server with exit code 0 and without output. The workers of the server end too."""
@@ -71,7 +67,7 @@ def test_signals_end_it_in_order(tmp_path: Path, number: signal.Signals) -> None
         found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\n", process.stdout.readline())
         assert found
         assert "200 OK" in ask(("127.0.0.1", int(found[1])), "/")
-        workers = workers_of(process.pid)
+        workers = children_of(process.pid)
         assert workers
         process.send_signal(number)
         _, complaints = process.communicate(timeout=60)
