@@ -18,11 +18,11 @@ from typing import TypeVar
 
 import pytest
 
+from tests.prepared_process import stop_syncs
 from tkperf.device.identity import read_identity
 from tkperf.device.safety import find_objections
 from tkperf.device.sysfs import takes_discards
 from tkperf.host.audit import Audit
-from tkperf.runfile import writer
 from tkperf.system import process
 from tkperf.system.process import FIO_VARIABLE
 
@@ -38,11 +38,8 @@ if "TKPERF_LAB" not in os.environ:
 # garbage again and again. This search would take a third of the CPU time of the collection.
 gc.disable()
 
-# A sync after each commit protects a run only from a power failure or a crash of the kernel. Half of the time of a
-# simulated run would be spent waiting for these syncs. The tests in tests/runfile/, and processes that tests start
-# without ``run_forked``, use the setting of tkperf.
 if "TKPERF_LAB" not in os.environ:
-    writer.SYNCHRONOUS = "OFF"
+    stop_syncs()
 
 T = TypeVar("T")
 MIB = 1 << 20

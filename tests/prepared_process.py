@@ -1,11 +1,11 @@
-"""Preparation of a process whose copies run tkperf."""
+"""Preparation of a process that runs tkperf itself or in its copies."""
 
 from __future__ import annotations
 
 from tkperf.analysis.results import RunResult
 from tkperf.model import decoding
 from tkperf.pipeline import result_cache
-from tkperf.runfile import row_records
+from tkperf.runfile import row_records, writer
 
 
 def examine_types() -> None:
@@ -18,3 +18,13 @@ def examine_types() -> None:
         for type_ in types:
             decoding.examine(type_)
     decoding.examine(result_cache._Entry[RunResult])
+
+
+def stop_syncs() -> None:
+    """Write run files without a sync after each commit. The tests in tests/runfile/, the lab and the processes that
+    tests start without ``run_forked`` use the setting of tkperf.
+
+    A sync protects a run only from a power failure or a crash of the kernel. Half of the time of a simulated run would
+    be spent waiting for these syncs.
+    """
+    writer.SYNCHRONOUS = "OFF"

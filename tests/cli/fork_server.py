@@ -108,8 +108,9 @@ def serve(connection: socket.socket) -> None:
         for found in pkgutil.iter_modules(module.__path__, f"{module.__name__}."):
             import_module(found.name)
     import_module("tkperf.pipeline.result_cache").describe_maker()
-    import_module("tests.prepared_process").examine_types()
-    vars(import_module("tkperf.runfile.writer"))["SYNCHRONOUS"] = "OFF"  # as in tests/conftest.py
+    prepared_process = import_module("tests.prepared_process")
+    prepared_process.examine_types()
+    prepared_process.stop_syncs()
     gc.collect()
     gc.freeze()
     while True:

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="package")
 def _sync_after_each_commit() -> Iterator[None]:
-    """Restore the setting that tests/conftest.py changes."""
+    """Restore the setting that ``stop_syncs`` changes."""
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr("tkperf.runfile.writer.SYNCHRONOUS", "EXTRA")
         yield
