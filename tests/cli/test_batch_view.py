@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from tests.batches import batch, drive
-from tkperf.batch.batch_watch import BatchFollower, WatchedHosts
+from tests.runfile.runs import a_run
+from tkperf.batch.batch_watch import BatchFollower, DriveEvent, WatchedHosts
 from tkperf.cli.batch_view import BatchJson, BatchLines
 from tkperf.model.batch_state import DriveStage
+from tkperf.runfile.reader import read_run
+from tkperf.runner.events import TestStarted
 
 FULL = "/results is full: new results wait in memory"
 
@@ -38,3 +42,22 @@ def test_json_has_an_event_for_a_full_disk(capsys: pytest.CaptureFixture[str]) -
     assert events[1].keys() - {"event"} == {"drive", "name", "slot", "host", "text"}
     assert events[1]["text"] == FULL
     assert events[1]["drive"] is None
+
+
+def test_json_has_the_events_of_a_run_that_has_ended_before_the_first_reading(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A short run may begin and end before tkperf reads the batch for the first time. Its events precede its end."""
+    path, writer = a_run(tmp_path)
+    writer.close()
+    watched = WatchedHosts(batch(drive(1), drive(2)))
+    watched.news = [DriveEvent(1, TestStarted(test="iops", at_s=0), read_run(path))]
+    watched.passed_on = [(2, {"event": "TestStarted", "test": "iops"})]
+    BatchJson()(watched)
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(event["event"], event["drive"]) for event in events] == [
+        ("TestStarted", 1),
+        ("TestStarted", 2),
+        ("DriveStageChanged", 1),
+        ("DriveStageChanged", 2),
+    ]

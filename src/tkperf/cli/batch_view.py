@@ -133,15 +133,17 @@ class BatchJson:
     def __call__(self, watched: BatchFollower) -> None:
         for note in self._notes.find(watched.state):
             self._whole.write("BatchNoted", {"text": note})
-        for drive in watched.state.drives:
+        drives = {drive.shown.number: drive for drive in watched.state.drives}
+        for drive in drives.values():
             if drive.stage is DriveStage.RUNNING:
                 self._write_stage(drive)
+        # The run of a drive may have begun and ended since the last reading.
         for new in watched.news:
-            self._views[new.number](new.event, time_of(new.event, new.record))
+            self._view_of(drives[new.number])(new.event, time_of(new.event, new.record))
         for number, event in watched.passed_on:
-            if number in self._views:
-                self._views[number].write(str(event.pop("event", "")), event)
-        for drive in watched.state.drives:
+            if number in drives:
+                self._view_of(drives[number]).write(str(event.pop("event", "")), event)
+        for drive in drives.values():
             self._write_stage(drive)
 
     def _write_stage(self, drive: DriveState) -> None:
@@ -149,10 +151,6 @@ class BatchJson:
         if self._stages.get(shown.number) is drive.stage:
             return
         self._stages[shown.number] = drive.stage
-        view = self._views.get(shown.number)
-        if view is None:
-            about = {"drive": shown.number, "name": shown.name, "slot": shown.slot, "host": shown.host}
-            view = self._views[shown.number] = JsonLines(direct(sys.stdout), about)
         fields = {
             "stage": drive.stage,
             "serial": shown.serial,
@@ -160,7 +158,14 @@ class BatchJson:
             "exit_code": drive.exit_code,
             "text": drive.text,
         }
-        view.write("DriveStageChanged", fields)
+        self._view_of(drive).write("DriveStageChanged", fields)
+
+    def _view_of(self, drive: DriveState) -> JsonLines:
+        shown = drive.shown
+        if shown.number not in self._views:
+            about = {"drive": shown.number, "name": shown.name, "slot": shown.slot, "host": shown.host}
+            self._views[shown.number] = JsonLines(direct(sys.stdout), about)
+        return self._views[shown.number]
 
 
 def name_run(drive: DriveState) -> str:
