@@ -27,7 +27,7 @@ from tkperf.pipeline.fitted_profile import choose_profile
 from tkperf.pipeline.run_request import LONGEST_NAME, RunRequest, require_name
 from tkperf.pipeline.run_to_file import Destination
 from tkperf.pipeline.running_runs import outline_first
-from tkperf.runfile.writers import is_being_written, journal_of, require_own_input
+from tkperf.runfile.writers import delete_run_file, is_being_written, require_own_input
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._+-]+")
@@ -340,8 +340,7 @@ def _goes_on(run_file: Path) -> bool:
         return True
     if is_being_written(run_file):  # another process is continuing the batch
         return True
-    for path in (journal_of(run_file), run_file):
-        path.unlink(missing_ok=True)
+    delete_run_file(run_file)
     return False
 
 

@@ -22,7 +22,7 @@ from tkperf.model.errors import RunFileError, reason_of
 from tkperf.model.units import format_capacity, format_duration
 from tkperf.runfile.salvage import find_write_cause, is_busy, may_pass
 from tkperf.runfile.schema import create_tables
-from tkperf.runfile.writers import journal_of
+from tkperf.runfile.writers import delete_run_file
 from tkperf.runner.events import Event
 
 # A reader usually needs much less than a second. A reader that locks the file for longer must not delay the run.
@@ -359,8 +359,7 @@ def _write_copy(
     except BaseException:
         # The cleanup must not need a file descriptor, because the process may have no free descriptor.
         with suppress(OSError):
-            for left in (path, journal_of(path)):
-                left.unlink(missing_ok=True)
+            delete_run_file(path)
             path.parent.rmdir()
         raise
     return path

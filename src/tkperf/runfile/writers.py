@@ -295,6 +295,12 @@ def others_can_lay(real: Path) -> bool:
     return folder.st_uid not in (0, os.geteuid()) or bool(folder.st_mode & _OTHERS_WRITE)
 
 
+def delete_run_file(real: Path) -> None:
+    """Delete a run file and its journal, if they exist. A journal without its file would prevent a new run."""
+    for path in (journal_of(real), real):
+        path.unlink(missing_ok=True)
+
+
 def journal_of(real: Path) -> Path:
     """Return the path of the rollback journal of a run file."""
     return real.with_name(real.name + "-journal")
