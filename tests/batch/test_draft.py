@@ -230,7 +230,7 @@ def test_anything_is_read_or_refused(data: dict[str, object]) -> None:
     assert "/nowhere/lab.toml" in said
 
 
-# Creates a run file, and is killed when it writes beyond a number of bytes in the run file or in its journal.
+# This program creates a run file. It is killed when it writes beyond a number of bytes in the run file or its journal.
 KILLED_WRITER = """
 import resource, signal, sys
 from pathlib import Path

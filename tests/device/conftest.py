@@ -49,9 +49,9 @@ def name_of(process: int) -> str:
 
 
 def has_ended(process: int) -> bool:
-    """Return whether the first thread of a process has ended. A process that became a zombie has closed its
-    files, unless other threads of the process still run. A missing /proc/PID/exe does not show that the files are
-    closed, because the kernel closes the files later.
+    """Return whether the first thread of a process has ended. A process that became a zombie has closed its files,
+    unless other threads of the process still run. A missing /proc/PID/exe does not show that the files are closed,
+    because the kernel closes the files later.
     """
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"

@@ -40,8 +40,8 @@ class PreparedProcess:
 
 def test_a_load_that_was_released_by_a_wrong_prediction_is_started_again() -> None:
     """If a load was released because of a wrong prediction, its process is stopped and no longer counts as prepared. If
-    the load is requested later, a new process is started,
-    because a stopped process measures nothing. The other processes continue to wait.
+    the load is requested later, a new process is started, because a stopped process measures nothing. The other
+    processes continue to wait.
     """
     made: list[PreparedProcess] = []
 
@@ -64,9 +64,9 @@ def test_a_load_that_was_released_by_a_wrong_prediction_is_started_again() -> No
 
 
 def test_a_job_is_silent_since_its_last_io() -> None:
-    """The evidence of a slice states for each job how long the job has completed no I/O. This time
-    begins at the last I/O of the job, even if this I/O belongs to an earlier slice. If a job never completed an I/O,
-    this time is infinite.
+    """The evidence of a slice states for each job how long the job has completed no I/O. This time begins at
+    the last I/O of the job, even if this I/O belongs to an earlier slice. If a job never completed an I/O, this time is
+    infinite.
     """
     watch, process = StreamWatch(), SimpleNamespace(last=FioReading(), last_at_s=0.0, released_s=0.0)
     process.released_wall_clock_s, process.was_stopped = 0.0, lambda: False

@@ -126,8 +126,8 @@ def test_what_is_not_there_yet_is_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.fio
 def test_the_probe_reads_and_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """tkperf reads a file to measure the rate of reads. The result equals the rate that fio reports. This
-    measurement also works without write permission, and it changes no data.
+    """tkperf reads a file to measure the rate of reads. The result equals the rate that fio reports.
+    This measurement also works without write permission, and it changes no data.
     """
     answers: list[Completed] = []
 

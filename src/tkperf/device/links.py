@@ -91,15 +91,16 @@ def _carried(function: Path) -> float:
 
 
 def read_pcie_link(function: Path) -> Link | None:
-    """Return the PCIe link of a function or bridge. None means that the kernel reports no link.
+    """Return the PCIe link of a function or bridge. None means that the kernel reports no link in use, or knows neither
+    the speed nor the width of the link.
 
     A link is downgraded if its speed or its width is known, and is less than the greatest speed or width that the
-    kernel reports. The name in ``fastest`` then omits a greatest value that the kernel does not know. If a value that
-    is needed for this comparison is not known, ``downgraded`` is None.
+    kernel reports. For a downgraded link, the name in ``fastest`` omits a greatest value that the kernel does not know.
+    If a value that is needed for this comparison is not known, ``downgraded`` is None.
     """
     speed, width = (text(function / f"current_link_{what}") for what in ("speed", "width"))
     fastest_speed, widest = (text(function / f"max_link_{what}") for what in ("speed", "width"))
-    if speed is None or width is None or width == "0":  # the link is not in use
+    if speed is None or width is None or width == "0":  # no link, or no link in use
         return None
     negotiated, fastest = _pcie_name(speed, width), _pcie_name(fastest_speed, widest)
     if negotiated is None:
